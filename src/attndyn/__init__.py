@@ -1,0 +1,37 @@
+"""attndyn: a laboratory for how, when and why attention learns where to look.
+
+    import attndyn
+    run = attndyn.run("copying", scale="demo", seeds=8)   # continues if it was interrupted
+    run.claims, run.metrics                                # plain objects, an Arrow table
+    run.report()                                           # the page; a notebook shows `run` itself
+
+The names below are imported when they are first used, so that `import attndyn` costs nothing.
+"""
+
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "run": "attndyn.verbs",
+    "reproduce": "attndyn.verbs",
+    "report": "attndyn.verbs",
+    "studies": "attndyn.studies",
+    "Run": "attndyn.store.folder",
+    "UserError": "attndyn.errors",
+    "RunError": "attndyn.errors",
+}
+__all__ = ["Run", "RunError", "UserError", "__version__", "report", "reproduce", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name not in _HOME:
+        raise AttributeError(f"module 'attndyn' has no attribute {name!r}")
+    module = importlib.import_module(_HOME[name])
+    return getattr(module, name, module)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

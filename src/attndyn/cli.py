@@ -1,0 +1,250 @@
+"""The command line; thin. Nothing here imports torch: names and values are checked before it is needed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from attndyn import __version__
+from attndyn.errors import RunError, UserError
+
+HELP = """attndyn: how, when and why does attention learn where to look?
+
+  attndyn list [--json]               the studies
+  attndyn run STUDY [settings]        train, measure, judge the claims, build the page
+  attndyn run STUDY --help            every setting of that study
+  attndyn reproduce [STUDY …] [--scale demo|paper] [--json]
+                                      the table of claims: published, measured, verdict
+  attndyn report DIR [--pdf]          build the page and the figures of a run again
+  attndyn bench [NAME]                the benchmarks (from a checkout)
+  attndyn --version
+
+  A first look:  attndyn run copying --scale demo
+  The same command again shows a finished run and continues an interrupted one.
+"""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    scale: Literal["demo", "paper"] = "demo"
+    """demo: about a minute on two cores; paper: the published setting."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
+    out: Path | None = None
+    """The run folder; runs/STUDY/SCALE-HASH if not given."""
+    fresh: bool = False
+    """Start again, and lose what the run folder holds."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Exit codes: 0 done, 1 failed while running, 2 a mistake in the command, 130 stopped after saving."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        dispatch(words)
+    except UserError as error:
+        stop(error, 2)
+    except RunError as error:
+        stop(error, 1)
+    except BrokenPipeError:  # the reader of our output has gone, as in `attndyn list | head -1`
+        sys.stdout = None  # type: ignore[assignment]
+        raise SystemExit(141) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        stop(f"{where}{error.strerror or error}; what was saved before is untouched", 1)
+    except KeyboardInterrupt:
+        stop("stopped; the same command again continues from here", 130)
+
+
+def stop(sentence: object, code: int) -> None:
+    print(f"attndyn: {sentence}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def dispatch(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(HELP, end="")
+    elif words[0] == "--version":
+        print(f"attndyn {__version__}")
+    else:
+        verbs: dict[str, Callable[[list[str]], None]] = {
+            "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "bench": do_bench,
+        }  # fmt: skip
+        if words[0] not in verbs:
+            raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
+        verbs[words[0]](words[1:])
+
+
+def nearest(word: str, known: Any) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+
+
+def take_flags(words: Sequence[str], flags: Sequence[str]) -> tuple[list[str], set[str]]:
+    """Plain words and the flags among them; an unknown flag is a mistake."""
+    for word in words:
+        if word.startswith("-") and word not in flags:
+            raise UserError(f"there is no option {word!r} here; {nearest(word, flags)}")
+    return [word for word in words if not word.startswith("-")], set(words) & set(flags)
+
+
+def do_list(words: list[str]) -> None:
+    from attndyn import tasks
+    from attndyn.studies import STUDIES, find
+
+    extra, flags = take_flags(words, ["--json"])
+    if extra:
+        raise UserError(f"list takes no {extra[0]!r}")
+    studies = [find(name) for name in STUDIES]
+    entries = [
+        {
+            "name": study.name,
+            "title": study.title,
+            "source": study.source,
+            "claims": [s.id for s in study.statements],
+        }
+        for study in studies
+    ]
+    kinds = {kind.__name__: (kind.__doc__ or "").splitlines()[0] for kind in tasks.KINDS}
+    if "--json" in flags:
+        print(json.dumps({"studies": entries, "tasks": kinds}, indent=1, ensure_ascii=False))
+        return
+    print("Studies")
+    for entry in entries:
+        print(f"  {entry['name']:<20}{entry['title']}\n{'':22}{entry['source']}; {len(entry['claims'])} claims")
+    print("\nTasks")
+    for name, about in kinds.items():
+        print(f"  {name:<20}{about}")
+
+
+def do_run(words: list[str]) -> None:
+    from attndyn.studies import STUDIES, find
+
+    if not words or words[0] in ("-h", "--help"):
+        print(f"usage: attndyn run STUDY [settings]\n\nSTUDY is one of: {', '.join(STUDIES)}")
+        print("attndyn run STUDY --help shows every setting.")
+        if not words:
+            raise UserError("run needs the name of a study")
+        return
+    if words[0].startswith("-"):
+        raise UserError(f"the study comes first: attndyn run STUDY {words[0]} …")
+    kind = find(words[0])
+    options, study = parse_run(kind, words[1:])
+    show_run(study, options)
+
+
+def parse_run(kind: type[Any], words: list[str]) -> tuple[RunOptions, Any]:
+    """The options of `run` and the settings of one study, both made from their dataclasses."""
+    import tyro
+
+    known = [option.name for part in (RunOptions, kind) for option in fields(part)]
+    flags = ["--help", *(f"--{prefix}{name.replace('_', '-')}" for name in known for prefix in ("", "no-"))]
+    for word in words:
+        flag = word.split("=")[0].replace("_", "-")
+        if flag.startswith("--") and flag not in flags:
+            raise UserError(f"{kind.name} has no setting {flag!r}; {nearest(flag, flags)}")
+    scale = "demo"
+    for index, word in enumerate(words):
+        if word == "--scale" and index + 1 < len(words):
+            scale = words[index + 1]
+        elif word.startswith("--scale="):
+            scale = word.removeprefix("--scale=")
+    usual = kind.at(scale)
+    name = kind.name.replace("-", "_")
+    command = make_dataclass("Command", [("run", RunOptions, field()), (name, kind, field())], frozen=True)
+    parsed = tyro.cli(
+        command,
+        config=(tyro.conf.OmitArgPrefixes,),
+        prog=f"attndyn run {kind.name}",
+        description=f"{kind.title}\n\n{kind.source}",
+        args=words,
+        default=command(**{"run": RunOptions(), name: usual}),
+    )
+    return parsed.run, getattr(parsed, name)
+
+
+def show_run(study: Any, options: RunOptions) -> None:
+    from attndyn import verbs
+    from attndyn.console import Live, print_claims
+
+    live = Live(study.headline)
+    folder = options.out or verbs.default_folder(study, options.scale)
+    page = has_charts()
+    try:
+        run = verbs.run(
+            study,
+            scale=options.scale,
+            out=folder,
+            device=options.device,
+            fresh=options.fresh,
+            page=page,
+            progress=live,
+        )
+    finally:
+        live.close()
+    print(f"{run.info['finding']}\n")
+    print_claims(run.claims)
+    where = folder / "report.html" if page else f"{folder} (attndyn report {folder} makes the page where altair is)"
+    print(f"page  {where}")
+
+
+def has_charts() -> bool:
+    """Whether this machine can draw: a run also finishes where it cannot."""
+    from importlib.util import find_spec
+
+    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
+
+
+def do_reproduce(words: list[str]) -> None:
+    from attndyn import verbs
+    from attndyn.console import Live, print_claims
+    from attndyn.studies.base import SCALES
+
+    words = [word for whole in words for word in whole.split("=", 1)] if any("--scale=" in w for w in words) else words
+    scale = "demo"
+    if "--scale" in words:
+        place = words.index("--scale")
+        if place + 1 == len(words) or words[place + 1] not in SCALES:
+            raise UserError(f"--scale is one of {', '.join(SCALES)}")
+        scale = words[place + 1]
+        del words[place : place + 2]
+    names, flags = take_flags(words, ["--json", "--scale"])
+    live = Live("accuracy")
+    try:
+        claims = verbs.reproduce(names, scale=scale, progress=live)
+    finally:
+        live.close()
+    if "--json" in flags:
+        print(json.dumps(claims, indent=1, ensure_ascii=False))
+    else:
+        print_claims(claims)
+
+
+def do_report(words: list[str]) -> None:
+    from attndyn import verbs
+
+    folders, flags = take_flags(words, ["--pdf"])
+    if len(folders) != 1:
+        raise UserError("report needs one run folder: attndyn report DIR")
+    formats = ("svg", "png", "pdf") if "--pdf" in flags else ("svg", "png")
+    print(f"page  {verbs.report(folders[0], formats)}")
+
+
+def do_bench(words: list[str]) -> None:
+    import runpy
+
+    folder = Path(__file__).resolve().parents[2] / "benchmarks"
+    known = sorted(path.stem for path in folder.glob("*.py")) if folder.is_dir() else []
+    if not known:
+        raise UserError("the benchmarks are not part of the installed package; run this from a checkout")
+    names, _ = take_flags(words, [])
+    for name in names:
+        if name not in known:
+            raise UserError(f"there is no benchmark {name!r}; {nearest(name, known)}")
+    for name in names or known:
+        runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")

@@ -1,0 +1,112 @@
+"""What a person sees in the terminal: the live line, plain lines when piped, the table of claims."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from attndyn.store.metrics import Row
+
+PLAIN_SECONDS = 10.0
+COLOURS = {"holds": "green", "differs": "red", "inconclusive": "yellow"}
+
+
+class Live:
+    """Says once how long the work will take here, then where it stands: one line that renews itself, or a plain line
+    every few seconds when the output is not a terminal."""
+
+    def __init__(self, headline: str, stream: TextIO | None = None) -> None:
+        self.headline = headline
+        self.stream = stream or sys.stderr
+        self.terminal = self.stream.isatty()
+        self._latest: dict[tuple[str, str], dict[int, float]] = {}
+        self._read = 0
+        self._start: tuple[int, float] | None = None
+        self._estimated = False
+        self._shown = time.monotonic()
+
+    def __call__(self, done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
+        for row in rows[self._read :]:
+            if row.metric in (self.headline, "loss"):
+                self._latest.setdefault((row.condition, row.metric), {})[row.replica] = row.value
+        self._read = len(rows)
+        if self._start is None:  # the first steps also pay for starting up
+            self._start = (done, seconds)
+            return
+        pace = (seconds - self._start[1]) / max(1, done - self._start[0])
+        left = pace * (total - done)
+        if not self._estimated and (seconds - self._start[1] > 1 or done == total):
+            self._estimated = True
+            self._print(f"about {duration(seconds + left)} of work on this machine, {duration(left)} left")
+        now = time.monotonic()
+        if self.terminal:
+            self._write("\r\x1b[K" + self._line(done, total, left)[: shutil.get_terminal_size().columns - 1])
+        elif now - self._shown > PLAIN_SECONDS:
+            self._shown = now
+            self._print(self._line(done, total, left))
+
+    def _line(self, done: int, total: int, left: float) -> str:
+        conditions = dict.fromkeys(condition for condition, _ in self._latest)
+        now = [
+            f"{condition}: {self.headline} {mean(self._latest[condition, self.headline]):.2f}, "
+            f"loss {mean(self._latest[condition, 'loss']):.2f}"
+            for condition in conditions
+        ]
+        return f"{100 * done // total} % · {' · '.join(now)} · {duration(left)} left"
+
+    def close(self) -> None:
+        if self.terminal:
+            self._write("\r\x1b[K")
+
+    def _print(self, line: str) -> None:
+        self.close()
+        self._write(f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
+
+
+def mean(values: dict[int, float]) -> float:
+    return sum(values.values()) / len(values)
+
+
+def duration(seconds: float) -> str:
+    """1 s, 1 min 05 s, 2 h 03 min"""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def print_claims(claims: Sequence[dict[str, Any]]) -> None:
+    """published | measured | verdict"""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, ratio in (
+        ("claim", None),
+        ("statement", 5),
+        ("published", 3),
+        ("measured", 4),
+        ("verdict", None),
+    ):
+        table.add_column(column, ratio=ratio, no_wrap=ratio is None)
+    for claim in claims:
+        measured = claim["measured"]
+        if claim["interval"] is not None:
+            measured += f" [{claim['interval'][0]:.3g}, {claim['interval'][1]:.3g}]"
+        verdict = "not judged" if claim["verdict"].startswith("not judged") else claim["verdict"]
+        cells = (claim["id"], claim["statement"], claim["published"], measured)
+        table.add_row(*(Text(cell) for cell in cells), Text(verdict, style=COLOURS.get(verdict, "dim")))
+    console.print(table)

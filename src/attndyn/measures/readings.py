@@ -1,0 +1,102 @@
+"""What is measured while training. A reading's cadence stands in the condition, beside the model.
+
+`run(trace)` yields (name, tensor) pairs whose first axis is the replica. One number for each replica is a metric;
+an array for each replica is kept as a trace. The specs import no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attndyn.training.condition import Likelihood
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attndyn.probes.trace import Trace
+
+Values = Iterator[tuple[str, "Tensor"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Runs at step 0, every `every` steps, and after the last step."""
+
+    every: int
+
+    def due(self, step: int, last: int) -> bool:
+        return step % self.every == 0 or step == last
+
+    def run(self, trace: Trace) -> Values:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers(Reading):
+    """Is the output right? Token accuracy (the end token counts) and loss, both with the target as input."""
+
+    def run(self, trace: Trace) -> Values:
+        from attndyn.measures import scores
+
+        yield "accuracy", scores.accuracy(trace.logits, trace.batch.target, trace.batch.target_mask)
+        yield "loss", Likelihood()(trace.logits, trace.alpha, trace.batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(Reading):
+    """Where does α sit? Its entropy (1 = uniform), and its peak and mass around the right source position."""
+
+    def run(self, trace: Trace) -> Values:
+        from attndyn.measures import focus
+
+        alpha, batch = trace.alpha[:, :, 0], trace.batch
+        yield "attention entropy", focus.normalised_entropy(alpha, batch.source_mask, batch.target_mask)
+        for offset, name in ((0, ""), (-1, " −1"), (1, " +1")):
+            yield (
+                f"attention right{name}",
+                focus.peak_share(alpha, batch.align, offset, batch.source_mask, batch.target_mask),
+            )
+            yield f"attention mass{name}", focus.mass(alpha, batch.align, offset, batch.target_mask)
+        yield "attention mass end", focus.mass_on_last(alpha, batch.source_mask, batch.target_mask)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexical(Reading):
+    """Does β single out the right source position?"""
+
+    def run(self, trace: Trace) -> Values:
+        from attndyn.measures import focus
+
+        batch = trace.batch
+        yield (
+            "probe right",
+            focus.peak_share(trace.beta, batch.align, 0, batch.source_mask, batch.target_mask),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanState(Reading):
+    """How much does the mean encoder state differ between inputs, beside how much single states differ?"""
+
+    def run(self, trace: Trace) -> Values:
+        from attndyn.measures import focus
+
+        yield "mean state spread", focus.mean_state_spread(trace.states.keys)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep(Reading):
+    """Keeps α and β of the first examples for the page's maps (half precision: no measure reads them)."""
+
+    examples: int = 1
+
+    def run(self, trace: Trace) -> Values:
+        import torch
+
+        first = slice(self.examples)
+        yield "alpha", trace.alpha[:, first].to(torch.float16)
+        yield "beta", trace.beta[:, first].to(torch.float16)
+        for name in ("source", "target", "align"):
+            yield name, getattr(trace.batch, name)[:, first].to(torch.int32)

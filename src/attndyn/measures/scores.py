@@ -1,0 +1,27 @@
+"""How good are the answers?"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def masked_mean(
+    values: Float[Tensor, "replica batch query"] | Bool[Tensor, "replica batch query"],
+    keep: Bool[Tensor, "replica batch query"] | None,
+) -> Float[Tensor, " replica"]:
+    """Mean over the positions that count; a replica without any raises, and is never 0."""
+    if keep is None:
+        return values.to(torch.float32).mean(dim=(1, 2))
+    counts = keep.sum(dim=(1, 2))
+    if not bool(counts.all()):
+        raise ValueError("no position to average over")
+    return torch.where(keep, values.to(torch.float32), 0.0).sum(dim=(1, 2)) / counts
+
+
+def accuracy(
+    logits: Float[Tensor, "replica batch query output"],
+    target: Int[Tensor, "replica batch query"],
+    mask: Bool[Tensor, "replica batch query"] | None = None,
+) -> Float[Tensor, " replica"]:
+    """Share of target positions whose likeliest output is the right one."""
+    return masked_mean(logits.argmax(dim=-1) == target, mask)

@@ -1,0 +1,60 @@
+"""How a claim is decided: shares of runs, and differences between two sets of runs. All intervals are 95 %."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LEVEL = 0.05
+
+HOLDS, DIFFERS, INCONCLUSIVE = "holds", "differs", "inconclusive"
+NOT_COMPARABLE, NOT_JUDGED = "not comparable", "not judged at this scale"
+VERDICTS = (HOLDS, DIFFERS, INCONCLUSIVE, NOT_COMPARABLE, NOT_JUDGED)
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+def share_interval(successes: int, n: int) -> Interval:
+    """Clopper and Pearson's interval for a share of runs."""
+    from scipy.special import betaincinv
+
+    if not 0 <= successes <= n or n == 0:
+        raise ValueError(f"{successes} of {n} is not a share")
+    low = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, LEVEL / 2))
+    high = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - LEVEL / 2))
+    return Interval(low, high)
+
+
+def fisher(a: int, n_a: int, b: int, n_b: int, alternative: str = "two-sided") -> float:
+    """Fisher's exact p for a of n_a against b of n_b; 'greater': the first share is the larger."""
+    from scipy.stats import fisher_exact
+
+    return float(fisher_exact([[a, n_a - a], [b, n_b - b]], alternative=alternative).pvalue)
+
+
+def difference_interval(first: Sequence[float], second: Sequence[float], resamples: int = 10_000) -> Interval:
+    """Bootstrap interval of mean(first) − mean(second) over runs; the resampling is fixed, so it repeats."""
+    import numpy as np
+
+    if min(len(first), len(second)) < 2:
+        raise ValueError("a difference needs at least two runs on each side")
+    random = np.random.Generator(np.random.PCG64(0))
+    means = [
+        np.asarray(runs)[random.integers(len(runs), size=(resamples, len(runs)))].mean(axis=1)
+        for runs in (first, second)
+    ]
+    low, high = np.quantile(means[0] - means[1], [LEVEL / 2, 1 - LEVEL / 2])
+    return Interval(float(low), float(high))
+
+
+def by_sign(interval: Interval) -> str:
+    """holds: the difference lies above 0; differs: below; inconclusive: 0 is inside."""
+    if interval.low > 0:
+        return HOLDS
+    return DIFFERS if interval.high < 0 else INCONCLUSIVE
+
+
+def by_majority(interval: Interval) -> str:
+    """Of a share: holds above one half, differs below it."""
+    return by_sign(Interval(interval.low - 0.5, interval.high - 0.5))

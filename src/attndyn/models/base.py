@@ -1,0 +1,46 @@
+"""What every model with attention offers: α on the inside, and any α from the outside."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attndyn.models.rules import AttentionRule, OneHot
+from attndyn.tasks.sampler import Batch
+
+
+class Model(nn.Module):
+    """Three steps; α stands between the second and the third. A classifier has one head and one query."""
+
+    def encode(self, batch: Batch) -> Any:
+        """Everything that does not depend on α."""
+        raise NotImplementedError
+
+    def scores(self, states: Any) -> Float[Tensor, "replica batch head query key"]:
+        """Attention logits."""
+        raise NotImplementedError
+
+    def read(
+        self, states: Any, alpha: Float[Tensor, "replica batch head query key"]
+    ) -> Float[Tensor, "replica batch query output"]:
+        """Output logits under attention α."""
+        raise NotImplementedError
+
+    def read_each(self, states: Any) -> Float[Tensor, "replica batch query key output"]:
+        """Output logits if all attention sat on one key, for every key.
+
+        This loop is the definition; a model may override it with a closed form.
+        """
+        scores = self.scores(states)
+        return torch.stack([self.read(states, OneHot(key)(scores)) for key in range(scores.shape[-1])], dim=3)
+
+    def forward(
+        self, batch: Batch, rule: AttentionRule
+    ) -> tuple[
+        Float[Tensor, "replica batch query output"],
+        Float[Tensor, "replica batch head query key"],
+    ]:
+        states = self.encode(batch)
+        alpha = rule(self.scores(states), batch.source_mask)
+        return self.read(states, alpha), alpha

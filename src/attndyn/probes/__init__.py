@@ -1,0 +1,1 @@
+"""What is read off a model at a checkpoint. Observing changes nothing."""

@@ -1,0 +1,29 @@
+"""The lexical probe β (Snell et al. §2.2): the probability of the right output if all attention sat on one key."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attndyn.models.base import Model
+
+# Examples are taken in slices whose largest tensor stays in the cache of a CPU core.
+SLICE = 1 << 20
+
+
+@torch.no_grad()
+def lexical_probe(
+    model: Model, states: Any, target: Int[Tensor, "replica batch query"]
+) -> Float[Tensor, "replica batch query key"]:
+    """β from stored states; the encoder does not run again."""
+    replicas, batch, queries = target.shape
+    _, _, keys, width = states.values.shape
+    size = max(1, SLICE // (replicas * queries * keys * width))
+    slices = []
+    for start in range(0, batch, size):
+        part = slice(start, start + size)
+        logits = model.read_each(type(states)(*(tensor[:, part] for tensor in states)))
+        right = target[:, part, :, None, None].expand(*logits.shape[:-1], 1)
+        slices.append((logits.gather(-1, right)[..., 0] - logits.logsumexp(dim=-1)).exp())
+    return torch.cat(slices, dim=1)

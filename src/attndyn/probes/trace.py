@@ -1,0 +1,39 @@
+"""A trace: what a model does on fixed examples at one checkpoint. Each quantity is computed once, when asked for."""
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attndyn.models.base import Model
+from attndyn.models.rules import AttentionRule
+from attndyn.probes.lexical import lexical_probe
+from attndyn.tasks.sampler import Batch
+
+
+class Trace:
+    """α, β and the answers of `model` on `batch`. The model is in evaluation mode while a trace is read."""
+
+    def __init__(self, model: Model, rule: AttentionRule, batch: Batch) -> None:
+        self.model, self.rule, self.batch = model, rule, batch
+
+    @cached_property
+    @torch.no_grad()
+    def states(self) -> Any:
+        return self.model.encode(self.batch)
+
+    @cached_property
+    @torch.no_grad()
+    def alpha(self) -> Float[Tensor, "replica batch head query key"]:
+        return self.rule(self.model.scores(self.states), self.batch.source_mask)
+
+    @cached_property
+    @torch.no_grad()
+    def logits(self) -> Float[Tensor, "replica batch query output"]:
+        return self.model.read(self.states, self.alpha)
+
+    @cached_property
+    def beta(self) -> Float[Tensor, "replica batch query key"]:
+        return lexical_probe(self.model, self.states, self.batch.target)

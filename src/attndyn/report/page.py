@@ -1,0 +1,155 @@
+"""The page of a run: one HTML file that opens offline and asks nobody for anything."""
+
+import base64
+import hashlib
+import importlib.util
+import math
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from attndyn.errors import UserError
+from attndyn.report import figures, theme
+from attndyn.report.bundle import vega_bundle
+from attndyn.report.maps import PanelFrames, read_panels
+from attndyn.report.parts import Cell, Curves, Maps, NothingToShow, Part, Table
+from attndyn.report.source import Source
+from attndyn.store.atomic import write_bytes
+
+# Of the page's 5 MB; base64 adds a third to it, Vega takes 0.9 MB.
+MAP_BYTES = 1_500_000
+
+VERDICTS = {
+    "holds": ("holds", "✓"),
+    "differs": ("differs", "✗"),
+    "inconclusive": ("inconclusive", "?"),
+    "not comparable": ("apart", "≠"),
+    "not judged at this scale": ("unjudged", "–"),
+}
+
+
+def build(run: Source, parts: Sequence[Part], finding: str, formats: Sequence[str] = ("svg", "png")) -> Path:
+    """Write the figures and report.html into the run folder; returns the page's path."""
+    missing = [name for name in ("altair", "vl_convert", "jinja2") if importlib.util.find_spec(name) is None]
+    if missing:
+        packages = " ".join(missing).replace("vl_convert", "vl-convert-python")
+        raise UserError(f"the report needs packages that are not installed here: pip install {packages}")
+    names = [part.name for part in parts]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two parts share a name: {', '.join(names)}")
+    map_bytes = MAP_BYTES // max(1, sum(isinstance(part, Maps) for part in parts))
+    sections = [_section(run, part, formats, map_bytes) for part in parts]
+    path = run.path / "report.html"
+    write_bytes(path, _render(run, sections, finding).encode("utf-8", "replace"))
+    return path
+
+
+def _section(run: Source, part: Part, formats: Sequence[str], map_bytes: int) -> dict[str, Any]:
+    """What the template needs of one part: its kind, its content, its files."""
+    section: dict[str, Any] = {"part": part, "kind": type(part).__name__.lower(), "files": []}
+    try:
+        if isinstance(part, Curves):
+            chart = figures.chart(part, run.metrics)
+            spec = chart.to_dict(validate=False)
+            del spec["config"]  # the page sets its own, light or dark
+            section["content"] = spec
+        elif isinstance(part, Maps):
+            panels = read_panels(run, part, map_bytes)
+            chart = figures.map_chart(part, panels)
+            section["content"] = _map_content(part, panels)
+        else:
+            if isinstance(part, Table):
+                section["numeric"] = [_numeric(column) for column in zip(*part.rows, strict=True)]
+            return section
+    except NothingToShow as nothing:
+        return section | {"kind": "nothing", "content": str(nothing)}
+    section["files"] = [path.name for path in figures.save(chart, run.path / "figures", part.name, formats)]
+    return section
+
+
+def _map_content(part: Maps, panels: list[PanelFrames]) -> dict[str, Any]:
+    return {
+        "steps": sorted({step for panel in panels for step in panel.steps}),
+        "kinds": [label for _, label in part.kinds],
+        "panels": [
+            {
+                "title": panel.title,
+                "steps": panel.steps,
+                "inputs": panel.inputs,
+                "outputs": panel.outputs,
+                "align": panel.align,
+                "levels": [base64.b64encode(panel.levels[kind].tobytes()).decode() for kind, _ in part.kinds],
+            }
+            for panel in panels
+        ],
+    }
+
+
+def _render(run: Source, sections: list[dict[str, Any]], finding: str) -> str:
+    import jinja2
+
+    scripts = []
+    if any(section["kind"] == "curves" for section in sections):
+        scripts += [vega_bundle(), _template("charts.js")]
+    if any(section["kind"] == "maps" for section in sections):
+        scripts += [_template("maps.js")]
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters |= {"cell": _cell, "seconds": _seconds, "weight": _weight}
+    return environment.from_string(_template("page.html.j2")).render(
+        info=run.info,
+        finding=finding,
+        claims=run.claims,
+        verdicts=VERDICTS,
+        sections=sections,
+        look={mode: _look(mode) for mode in ("light", "dark")},
+        css=_template("page.css"),
+        scripts=scripts,
+        # Hashes instead of 'unsafe-inline': of all scripts, only ours may run.
+        script_hashes=" ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'",
+    )
+
+
+def _look(mode: str) -> dict[str, Any]:
+    return {"config": theme.vega_config(mode, size=12), "ramp": theme.RAMPS[mode]}
+
+
+def _template(name: str) -> str:
+    return (resources.files("attndyn.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _sha256(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _numeric(column: tuple[Cell, ...]) -> bool:
+    return all(value is None or isinstance(value, int | float) for value in column)
+
+
+def _cell(value: Cell | list[Any] | dict[str, Any]) -> str:
+    """A table's cell: four significant digits, a dash where there is nothing."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return "undefined" if math.isnan(value) else f"{value:.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    return str(value)
+
+
+def _seconds(value: float) -> str:
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{value:.3g} s"
+
+
+def _weight(value: float) -> float:
+    """Shade of a token: √, the maps' scale; unshaded where the weight is undefined."""
+    return round(math.sqrt(min(1.0, max(0.0, value))), 3) if not math.isnan(value) else 0.0

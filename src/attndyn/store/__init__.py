@@ -1,0 +1,1 @@
+"""The run folder: everything a report shows is read from it."""

@@ -1,0 +1,151 @@
+"""The run folder, read; and the lock that one writer holds.
+
+run.json           settings, seeds, versions, device, timings; written first, finished last
+metrics.parquet    long table: condition, replica, step, metric, value
+claims.json        what was published, what was measured, the verdict
+traces/…           α and β of kept examples: chunk-000/step-000010.safetensors
+checkpoints/…      enough to continue; gone when the run is finished
+figures/, report.html
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attndyn.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+METRICS, CLAIMS, INFO = "metrics.parquet", "claims.json", "run.json"
+
+
+class Run:
+    """What a study left on disk."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.info: dict[str, Any] = read_info(self.path)
+
+    @cached_property
+    def metrics(self) -> pa.Table:
+        """The metrics of a finished run; of an unfinished one, those up to its last checkpoint."""
+        from attndyn.store.checkpoint import latest
+        from attndyn.store.metrics import from_parquet, to_table
+
+        if (self.path / METRICS).exists():
+            try:
+                return from_parquet((self.path / METRICS).read_bytes())
+            except (OSError, ValueError) as error:
+                raise UserError(f"{self.path / METRICS} cannot be read: {error}") from error
+        save = latest(self.path)
+        return to_table([]) if save is None else from_parquet(save.rows)
+
+    @cached_property
+    def claims(self) -> list[dict[str, Any]]:
+        return read_json(self.path / CLAIMS) if (self.path / CLAIMS).exists() else []
+
+    def _place(self, condition: str, replica: int) -> tuple[Path, int]:
+        for index, entry in enumerate(self.info["replicas"]):
+            if (entry["condition"], entry["replica"]) == (condition, replica):
+                return self.path / "traces" / f"chunk-{entry['chunk']:03d}", index
+        raise KeyError(f"no replica {replica} of {condition!r} in {self.path}")
+
+    def trace_steps(self, condition: str, replica: int) -> list[int]:
+        """The steps at which a trace was kept."""
+        folder, index = self._place(condition, replica)
+        steps = []
+        for path in sorted(folder.glob("step-*.safetensors")):
+            with _open(path) as file:
+                if f"{index}.alpha" in file.keys():  # noqa: SIM118 (not a dict)
+                    steps.append(int(path.stem.removeprefix("step-")))
+        return steps
+
+    def trace(self, condition: str, replica: int, step: int) -> dict[str, np.ndarray]:
+        """alpha [example, head, query, key], beta [example, query, key], source, target, align."""
+        folder, index = self._place(condition, replica)
+        prefix = f"{index}."
+        with _open(folder / f"step-{step:06d}.safetensors") as file:
+            return {
+                name.removeprefix(prefix): file.get_tensor(name)
+                for name in file.keys()  # noqa: SIM118
+                if name.startswith(prefix)
+            }
+
+    def tokens(self, condition: str) -> list[str]:
+        """The text of each token id."""
+        tokens: list[str] = self.info["tokens"][condition]
+        return tokens
+
+    def report(self) -> Path:
+        """Builds the page again and returns its path."""
+        from attndyn.verbs import report
+
+        return report(self.path)
+
+    def _repr_html_(self) -> str:
+        """A notebook shows the page."""
+        import html
+
+        page = self.path / "report.html"
+        if not page.exists():
+            return f"<p>{html.escape(str(self.path))} has no page yet: <code>run.report()</code> makes it.</p>"
+        source = html.escape(page.read_text(encoding="utf-8"), quote=True)
+        return f'<iframe srcdoc="{source}" style="width:100%;height:800px;border:0"></iframe>'
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            yield file
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} cannot be read as a trace: {error}") from error
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+
+
+def read_info(folder: Path) -> dict[str, Any]:
+    """run.json, or one sentence on why this is not a run folder."""
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}")
+    if not (folder / INFO).is_file():
+        raise UserError(f"{folder} is not a run folder: it has no {INFO}")
+    info = read_json(folder / INFO)
+    if not isinstance(info, dict) or "study" not in info:
+        raise UserError(f"{folder / INFO} does not describe a run")
+    return info
+
+
+@contextlib.contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """One writer a folder. The kernel drops the lock when the process ends, however it ends."""
+    path = folder / ".lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"another process is working in {folder}; wait for it or choose another --out") from None
+        yield
+    finally:
+        os.close(handle)

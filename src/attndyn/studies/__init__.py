@@ -1,0 +1,27 @@
+"""The studies, by name. Looking one up imports that one alone; no study imports torch when it is declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attndyn.errors import UserError
+
+if TYPE_CHECKING:
+    from attndyn.studies.base import Study
+
+STUDIES = {"copying": ("attndyn.studies.copying", "Copying")}
+
+
+def find(name: str) -> type[Study]:
+    """The study of that name; a typo is answered with the nearest name."""
+    import importlib
+
+    if name not in STUDIES:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, STUDIES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(STUDIES)}"
+        raise UserError(f"there is no study {name!r}; {hint}")
+    module, attribute = STUDIES[name]
+    study: type[Study] = getattr(importlib.import_module(module), attribute)
+    return study

@@ -1,0 +1,109 @@
+"""What a study declares. It trains nothing, writes nothing and draws nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from attndyn.errors import UserError
+from attndyn.measures.verdicts import NOT_JUDGED
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from attndyn.report.parts import Part
+    from attndyn.store.metrics import Metrics, Row
+    from attndyn.training.condition import Condition
+
+Scale = Literal["demo", "paper"]
+SCALES: tuple[Scale, ...] = ("demo", "paper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One published statement, and how it will be judged: written before the run."""
+
+    id: str
+    source: str
+    statement: str
+    published: str
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What was measured, and what follows for the statement."""
+
+    measured: str
+    verdict: str
+    interval: tuple[float, float] | None = None
+    n: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement with its judgement: one entry of claims.json."""
+
+    statement: Statement
+    judgement: Judgement
+
+    def as_json(self, scale: str) -> dict[str, Any]:
+        interval = self.judgement.interval
+        return {
+            **vars(self.statement),
+            **vars(self.judgement),
+            "interval": None if interval is None else list(interval),
+            "scale": scale,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Fields are the settings, with the paper's values as defaults and a docstring each."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    source: ClassVar[str]
+    headline: ClassVar[str] = "accuracy"
+    """The metric of the live line."""
+    demo: ClassVar[dict[str, Any]] = {}
+    """What demo scale changes."""
+    divergence_is_an_outcome: ClassVar[bool] = False
+    statements: ClassVar[tuple[Statement, ...]] = ()
+
+    def conditions(self) -> Iterator[Condition]:
+        raise NotImplementedError
+
+    def analyse(self, metrics: Metrics) -> Iterator[Row]:
+        """Rows across steps and replicas, after training."""
+        yield from ()
+
+    def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
+        """(id of a statement, judgement) for all that these settings can judge."""
+        raise NotImplementedError
+
+    def finding(self, metrics: Metrics) -> str:
+        """What was found, in a sentence."""
+        raise NotImplementedError
+
+    def figures(self, metrics: Metrics) -> Iterator[Part]:
+        raise NotImplementedError
+
+    def claims(self, metrics: Metrics) -> list[Claim]:
+        """Every statement of the study, judged or not."""
+        judged = dict(self.judge(metrics))
+        untried = Judgement(measured="–", verdict=NOT_JUDGED, why="these settings do not train what it needs")
+        return [Claim(statement, judged.get(statement.id, untried)) for statement in self.statements]
+
+    @classmethod
+    def at(cls, scale: str, **changes: Any) -> Self:
+        """The settings of a scale, then the changes asked for."""
+        if scale not in SCALES:
+            raise UserError(f"there is no scale {scale!r}; there are {' and '.join(SCALES)}")
+        known = [field.name for field in fields(cls)]
+        for name in changes:
+            if name not in known:
+                raise UserError(f"{cls.name} has no setting {name!r}; it has {', '.join(known)}")
+        return replace(cls(**(cls.demo if scale == "demo" else {})), **changes)

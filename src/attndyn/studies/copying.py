@@ -1,0 +1,344 @@
+"""Copying permutations: where co-occurrence carries no signal, attention often fails to learn.
+
+Source: Snell et al. §3.3, A.3, figure 2 left and middle; their blog post and slides.
+Follows the authors' program (tanh hidden layer, a map on the context, biases, mean loss; the end token counts), with
+seeded data and one fixed evaluation set; `--reading text` follows the paper's equations instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from attndyn.errors import UserError
+from attndyn.measures.readings import Answers, Attention, Keep, Lexical, MeanState
+from attndyn.models.rules import NoContext, Uniform
+from attndyn.models.specs import Seq2Seq
+from attndyn.report.parts import Curves, Maps, Panel, Part, Table
+from attndyn.studies.base import Judgement, Statement, Study
+from attndyn.tasks.synthetic import Iid, PermutationMixture, Permutations, Subsets
+from attndyn.training.condition import Adam, Condition
+
+if TYPE_CHECKING:
+    from attndyn.store.metrics import Metrics, Row
+    from attndyn.studies.outcomes import Outcomes
+
+UNIFORM, NO_CONTEXT = "permutations, uniform attention", "permutations, no context"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copying(Study):
+    name: ClassVar[str] = "copying"
+    title: ClassVar[str] = "Copying permutations: without co-occurrence, attention often fails to learn"
+    source: ClassVar[str] = "Snell et al., arXiv 2103.07601, section 3.3 and figure 2"
+    demo: ClassVar[dict[str, Any]] = {
+        "length": 12, "words": 18, "hidden": 64, "batch": 64, "seeds": 8, "controls": False, "longer": 1,
+    }  # fmt: skip
+
+    seeds: int = 20
+    """Independent training runs for each distribution: seeds 0, 1, 2, …"""
+    steps: int = 200
+    """Training steps."""
+    length: int = 40
+    """Words in a sequence."""
+    words: int = 60
+    """Words the control draws from."""
+    hidden: int = 256
+    """Width of the LSTMs and the embedding."""
+    batch: int = 128
+    """Sequences in a training step."""
+    lr: float = 1e-3
+    """Adam's learning rate."""
+    every: int = 2
+    """Steps between two readings of accuracy, α and β."""
+    evaluation: int = 50
+    """Fixed evaluation sequences."""
+    longer: int = 3
+    """How many times longer the permutations train, to see whether failing runs recover."""
+    controls: bool = True
+    """Train the mixture, the i.i.d. words, and permutations under uniform attention and without context."""
+    relabel: bool = False
+    """Give the outputs an alphabet of their own, so that input and output share no embedding."""
+    reading: Literal["code", "text"] = "code"
+    """Follow the authors' program or the paper's equations."""
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "steps", "every", "longer"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 < self.lr < float("inf"):
+            raise UserError(f"lr must be a number above 0, not {self.lr}")
+        for _ in self.conditions():  # impossible sizes are refused before anything runs
+            pass
+
+    @property
+    def permutations(self) -> str:
+        return f"permutations of {self.length}"
+
+    @property
+    def control(self) -> str:
+        return f"{self.length} of {self.words}"
+
+    @property
+    def mixture(self) -> str:
+        return f"mixture of 2 × {self.length}"
+
+    @property
+    def iid(self) -> str:
+        return f"{self.length} i.i.d. words"
+
+    def conditions(self) -> Iterator[Condition]:
+        permutations = Permutations(self.length, relabel=self.relabel)
+        yield self._condition(self.permutations, permutations, steps=self.steps * self.longer)
+        yield self._condition(self.control, Subsets(self.length, of=self.words, relabel=self.relabel))
+        if self.controls:
+            yield self._condition(self.mixture, PermutationMixture(self.length, relabel=self.relabel))
+            yield self._condition(self.iid, Iid(self.length, self.length, relabel=self.relabel))
+            yield self._condition(UNIFORM, permutations, rule=Uniform())
+            yield self._condition(NO_CONTEXT, permutations, rule=NoContext())
+
+    def _condition(self, name: str, task: Any, **changes: Any) -> Condition:
+        common: dict[str, Any] = {
+            "model": Seq2Seq(hidden=self.hidden, reading=self.reading),
+            "seeds": tuple(range(self.seeds)),
+            "steps": self.steps,
+            "batch": self.batch,
+            "optimiser": Adam(lr=self.lr),
+            "evaluation": self.evaluation,
+            "readings": tuple(kind(every=self.every) for kind in (Answers, Attention, Lexical, MeanState, Keep)),
+        }
+        return Condition(name=name, task=task, **(common | changes))
+
+    @property
+    def as_published(self) -> bool:
+        """Whether counts of runs can be compared with the figure's, or only their direction."""
+        paper = Copying()
+        names = ("steps", "length", "words", "hidden", "batch", "lr", "relabel", "reading")
+        return all(getattr(self, name) == getattr(paper, name) for name in names)
+
+    def outcomes(self, metrics: Metrics) -> dict[str, Outcomes]:
+        from attndyn.studies.outcomes import Outcomes
+
+        return {name: Outcomes(metrics, name, self.steps) for name in metrics.conditions}
+
+    def analyse(self, metrics: Metrics) -> Iterator[Row]:
+        for runs in self.outcomes(metrics).values():
+            yield from runs.rows()
+
+    def finding(self, metrics: Metrics) -> str:
+        import numpy as np
+
+        runs = self.outcomes(metrics)
+        hard, easy = runs[self.permutations], runs[self.control]
+        found = (
+            f"{hard.count} of {hard.n} seeds learned to copy {self.permutations}, "
+            f"{easy.count} of {easy.n} learned {self.control}"
+        )
+        gaps = np.concatenate([hard.gaps, easy.gaps])
+        if not len(gaps):
+            return f"{found}."
+        return (
+            f"{found}; in {(gaps > 0).sum()} of the {len(gaps)} runs that learned, β had found the right word before "
+            f"α looked there, by {np.median(gaps):.0f} steps in the median."
+        )
+
+    statements: ClassVar[tuple[Statement, ...]] = (
+        Statement(
+            id="S-01",
+            source="abstract, §1, fig. 1",
+            statement="in a run that learns, β singles out the right word before α does",
+            published="direction",
+            rule="a stage is reached when the peak is right at more than half of the target positions; holds if the "
+            "interval of the share of learned runs that reach β's stage first lies above ½, differs if below",
+        ),
+        Statement(
+            id="S-03",
+            source="§2.3, fig. 1",
+            statement="attention is near uniform when training starts",
+            published="direction",
+            rule="holds if the normalised entropy of α at step 0 is at least .95 in every run, else differs",
+        ),
+        Statement(
+            id="S-22",
+            source="§3.3, fig. 2 left; blog; slides",
+            statement="copying permutations of 40 is often not learned",
+            published="7-8 of 20 fail (fig.), “~50 %” (slides)",
+            rule="Fisher's exact test against 7 and 8 of 20: differs if p < .05 against both; at another size, "
+            "direction only: holds if the interval of the failing share lies above .05, differs if below .2",
+        ),
+        Statement(
+            id="S-23",
+            source="§3.3, fig. 2 left; blog",
+            statement="copying is always learned from 40 of 60 words",
+            published="20 of 20 (fig.)",
+            rule="holds if every run learns; differs if Fisher's exact test against 20 of 20 has p < .05",
+        ),
+        Statement(
+            id="S-24",
+            source="fig. 2 left",
+            statement="runs that learn permutations learn later than the control",
+            published="steps 55-100 against 40 (fig.)",
+            rule="mean step at which accuracy passes .95: holds if the interval of the delay lies above 0",
+        ),
+        Statement(
+            id="S-25",
+            source="§3.3, fig. 2 middle, A.3",
+            statement="a mixture of permutations of two disjoint sets also fails at times and is slower",
+            published="direction",
+            rule="holds if the interval of the failing share lies above .05 and that of the delay behind the control "
+            "above 0; differs if one of the two contradicts (below .2; below 0)",
+        ),
+        Statement(
+            id="B-10",
+            source="blog, copying",
+            statement="the distribution with the larger support (40 of 60) is the easier to learn",
+            published="20 of 20 against 12-13 of 20 (fig.)",
+            rule="Fisher's exact test between the shares of learned runs, one-sided: holds if p < .05, differs if "
+            "p < .05 the other way",
+        ),
+        Statement(
+            id="B-11",
+            source="blog, copying",
+            statement="under uniform attention all permutations have about the same mean encoder state",
+            published="an assumption",
+            rule="spread of the mean state over inputs, relative to that of single states, after uniform training: "
+            "holds if below half of 1/√L (what independent states would give) in every run, differs if above in every",
+        ),
+        Statement(
+            id="B-13",
+            source="blog, limitations",
+            statement="the two stages overlap in time",
+            published="direction",
+            rule="in a learned run α's peak is right at a quarter of the positions before β's is at three quarters; "
+            "holds if the interval of the share of such runs lies above ½, differs if below",
+        ),
+        Statement(
+            id="O-09",
+            source="slides",
+            statement="copying 40 i.i.d. words out of 40 is always learned",
+            published="100 % (text)",
+            rule="holds if every run learns; differs if Fisher's exact test against 20 of 20 has p < .05",
+        ),
+    )
+
+    def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
+        import numpy as np
+
+        from attndyn.measures import verdicts
+        from attndyn.studies import outcomes
+
+        runs = self.outcomes(metrics)
+        hard, easy = runs[self.permutations], runs[self.control]
+        gaps = np.concatenate([some.gaps for some in runs.values()])
+        overlaps = np.concatenate([some.overlaps for some in runs.values()])
+        yield "S-01", outcomes.share(int((gaps > 0).sum()), len(gaps), "runs that learned")
+        yield "B-13", outcomes.share(int(overlaps.sum()), len(overlaps), "runs that learned")
+
+        free = [name for name in metrics.conditions if name not in (UNIFORM, NO_CONTEXT)]
+        start = np.concatenate([metrics.curves(name, "attention entropy").values[:, 0] for name in free])
+        yield (
+            "S-03",
+            Judgement(
+                measured=f"entropy {start.mean():.4f} of 1 (lowest {start.min():.4f})",
+                n=len(start),
+                verdict=verdicts.HOLDS if start.min() >= 0.95 else verdicts.DIFFERS,
+            ),
+        )
+
+        yield (
+            "S-22",
+            outcomes.fails_like(hard, [(7, 20), (8, 20)]) if self.as_published else outcomes.often_fails(hard),
+        )
+        yield "S-23", outcomes.always_learned(easy)
+        yield "S-24", outcomes.later(hard, easy)
+        yield "B-10", outcomes.easier(easy, hard)
+        if self.controls:
+            fails, delay = outcomes.often_fails(runs[self.mixture]), outcomes.later(runs[self.mixture], easy)
+            yield "S-25", outcomes.both(fails, delay)
+            yield "O-09", outcomes.always_learned(runs[self.iid])
+            yield "B-11", self._alike(metrics.curves(UNIFORM, "mean state spread").last)
+
+    def _alike(self, spread: Any) -> Judgement:
+        from attndyn.measures import verdicts
+
+        independent = (self.length + 1) ** -0.5
+        verdict = verdicts.INCONCLUSIVE
+        if spread.max() < independent / 2:
+            verdict = verdicts.HOLDS
+        elif spread.min() > independent / 2:
+            verdict = verdicts.DIFFERS
+        return Judgement(
+            measured=f"spread {spread.min():.3f} to {spread.max():.3f}; 1/√L is {independent:.3f}",
+            n=len(spread),
+            verdict=verdict,
+        )
+
+    def figures(self, metrics: Metrics) -> Iterator[Part]:
+        runs = self.outcomes(metrics)
+        hard, easy = runs[self.permutations], runs[self.control]
+        yield Table(
+            name="outcomes",
+            title="Who learns",
+            caption=f"Learned: accuracy of at least .95 at step {self.steps}. The authors' own program calls a run bad "
+            "below .6 and leaves out what lies between. Steps are medians over the runs that learned.",
+            columns=("condition", "learned", "failed", "below .6", "accuracy of failures", "β right at", "α right at",
+                     "learned at"),
+            rows=tuple(some.summary() for some in runs.values()),
+        )  # fmt: skip
+        yield Curves(
+            name="accuracy",
+            title="Accuracy of every seed",
+            caption="Token accuracy on the fixed evaluation sequences, the end token included.",
+            metric="accuracy",
+            y_title="accuracy",
+            y_domain=(0.0, 1.0),
+            reference=0.95,
+            reference_label="learned",
+        )
+        yield Curves(
+            name="stages",
+            title="First the dictionary, then the attention",
+            caption="Share of target positions where the right source position has the largest β (the probe: the "
+            "probability of the right word if all attention sat there) and the largest α. A stage is reached above ½.",
+            metric=(("probe right", "β, the probe"), ("attention right", "α, the attention")),
+            y_title="share of positions",
+            conditions=(self.permutations, self.control),
+            y_domain=(0.0, 1.0),
+            reference=0.5,
+            reference_label="stage reached",
+        )
+        yield Curves(
+            name="entropy",
+            title="How spread out the attention is",
+            caption="Entropy of α over the logarithm of the source length: 1 is uniform, 0 is one position.",
+            metric="attention entropy",
+            y_title="normalised entropy",
+            conditions=tuple(name for name in metrics.conditions if name not in (UNIFORM, NO_CONTEXT)),
+            y_domain=(0.0, 1.0),
+        )
+        yield Table(
+            name="where",
+            title="Where the attention sits",
+            caption=f"Mean attention at step {self.steps} on the right source position, its two neighbours, the end "
+            "token and elsewhere, and the share of positions whose largest weight is the right one.",
+            columns=("runs", "n", "right", "one before", "one after", "end token", "elsewhere", "peak right",
+                     "peak one before", "peak one after", "entropy"),
+            rows=tuple(row for some in runs.values() for row in some.whereabouts(metrics)),
+        )  # fmt: skip
+        panels = [
+            Panel(title=f"{title} (seed {seed})", condition=some.condition, replica=seed)
+            for some, learned, title in (
+                (hard, True, f"{self.permutations}: learned"),
+                (hard, False, f"{self.permutations}: failed"),
+                (easy, True, f"{self.control}: learned"),
+            )
+            if (seed := some.example(learned)) is not None
+        ]
+        yield Maps(
+            name="maps",
+            title="Watch it learn to look",
+            caption="One evaluation sequence: output positions down, input positions across. A run that learned shows "
+            "β gathering on the diagonal before α does.",
+            panels=tuple(panels),
+        )

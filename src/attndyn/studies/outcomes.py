@@ -1,0 +1,227 @@
+"""Runs that learn or fail: what became of the seeds of a condition, and the judgements that shares and delays allow.
+
+Shared by every study whose runs either solve their task or do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from attndyn.measures import verdicts
+from attndyn.store.metrics import Curves, Metrics, Row
+from attndyn.studies.base import Judgement
+
+LEARNED = 0.95
+"""Accuracy at the last evaluation from which a run counts as learned."""
+BAD = 0.6
+"""The authors' second threshold: below it a run is bad; what lies between the two they leave out."""
+STAGE = 0.5
+"""A stage is reached when the peak is right at more than this share of the target positions."""
+
+
+class Outcomes:
+    """What became of the runs of one condition within the first `steps` steps."""
+
+    def __init__(self, metrics: Metrics, condition: str, steps: int) -> None:
+        self.condition, self.steps = condition, steps
+        accuracy = metrics.curves(condition, "accuracy").until(steps)
+        attention, probe = (metrics.curves(condition, f"{name} right").until(steps) for name in ("attention", "probe"))
+        self.seeds, self.n = accuracy.replicas, len(accuracy.replicas)
+        self.accuracy = accuracy.last
+        self.learned = self.accuracy >= LEARNED
+        self.count = int(self.learned.sum())
+        self.failed = self.n - self.count
+        self.learned_at = first_step(accuracy, LEARNED)
+        self.attention_at, self.probe_at = first_step(attention, STAGE), first_step(probe, STAGE)
+        # α on its way before β has arrived
+        self.overlaps = (first_step(attention, 0.25) < first_step(probe, 0.75))[self.learned]
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Steps from β's stage to α's, in the runs that learned and reached both."""
+        gaps = (self.attention_at - self.probe_at)[self.learned]
+        return np.asarray(gaps[~np.isnan(gaps)])
+
+    @property
+    def failures(self) -> np.ndarray:
+        """Accuracies of the runs that failed."""
+        return np.sort(self.accuracy[~self.learned])
+
+    @property
+    def bad(self) -> int:
+        return int((self.failures < BAD).sum())
+
+    def failures_in_words(self) -> str:
+        if not self.failed:
+            return "no run fails"
+        return f"accuracies of the failures: {span(self.failures)}; {self.bad} below {BAD}"
+
+    def rows(self) -> Iterable[Row]:
+        """The outcomes as metrics."""
+        columns = {
+            "learned": self.learned.astype(float),
+            "learned at": self.learned_at,
+            "probe stage at": self.probe_at,
+            "attention stage at": self.attention_at,
+        }
+        for metric, values in columns.items():
+            for seed, value in zip(self.seeds.tolist(), values.tolist(), strict=True):
+                yield Row(self.condition, seed, self.steps, metric, value)
+
+    def example(self, learned: bool) -> int | None:
+        """A seed to show: the first that learned, or the one that failed most; None if there is none."""
+        if not (self.learned == learned).any():
+            return None
+        return int(self.seeds[self.learned.argmax() if learned else self.accuracy.argmin()])
+
+    def summary(self) -> tuple[str | int, ...]:
+        """condition, learned, failed, bad, accuracies of the failures, median steps of the three events."""
+        steps = (self.median_at(some) for some in (self.probe_at, self.attention_at, self.learned_at))
+        return (
+            self.condition,
+            f"{self.count} of {self.n}",
+            self.failed,
+            self.bad,
+            span(self.failures),
+            *steps,
+        )
+
+    def whereabouts(self, metrics: Metrics) -> Iterator[tuple[str | int | float, ...]]:
+        """Where α sits at the last step, once for the runs that learned and once for those that failed."""
+        names = [
+            f"attention {what}"
+            for what in ("mass", "mass −1", "mass +1", "mass end", "right", "right −1", "right +1", "entropy")
+        ]
+        values = [metrics.curves(self.condition, name).until(self.steps).last for name in names]
+        for chosen, word in ((self.learned, "learned"), (~self.learned, "failed")):
+            if chosen.any():
+                means = [float(value[chosen].mean().round(3)) for value in values]
+                elsewhere = round(1 - sum(means[:4]), 3)
+                yield (f"{self.condition}: {word}", int(chosen.sum()), *means[:4], elsewhere, *means[4:])
+
+    def median_at(self, steps: np.ndarray) -> str:
+        """The median step over the runs that learned."""
+        reached = steps[self.learned]
+        reached = reached[~np.isnan(reached)]
+        return f"{np.median(reached):.0f}" if len(reached) else "–"
+
+
+def first_step(curves: Curves, level: float) -> np.ndarray:
+    """The first step at which each replica is above the level; NaN: never."""
+    above = curves.values > level
+    return np.where(above.any(axis=1), curves.steps[above.argmax(axis=1)].astype(float), np.nan)
+
+
+def span(values: np.ndarray) -> str:
+    if not len(values):
+        return "–"
+    low, high = f"{values.min():.2f}", f"{values.max():.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def share(successes: int, n: int, of: str) -> Judgement:
+    """Of runs that may or may not do something: most do, or most do not."""
+    if n == 0:
+        return Judgement(measured=f"no {of}", verdict=verdicts.INCONCLUSIVE, n=0)
+    interval = verdicts.share_interval(successes, n)
+    return Judgement(
+        measured=f"{successes} of {n} {of}", interval=interval, n=n, verdict=verdicts.by_majority(interval)
+    )
+
+
+def always_learned(runs: Outcomes, published: tuple[int, int] = (20, 20)) -> Judgement:
+    """Every run learns; a failure or two among many is not yet a difference from the published runs."""
+    verdict = verdicts.HOLDS
+    if runs.failed:
+        p = verdicts.fisher(runs.count, runs.n, *published, alternative="less")
+        verdict = verdicts.DIFFERS if p < verdicts.LEVEL else verdicts.INCONCLUSIVE
+    return Judgement(
+        measured=f"{runs.count} of {runs.n} learn",
+        interval=verdicts.share_interval(runs.count, runs.n),
+        n=runs.n,
+        verdict=verdict,
+        why=runs.failures_in_words(),
+    )
+
+
+def often_fails(runs: Outcomes) -> Judgement:
+    """Failing is not a rare accident: the interval of the failing share lies above .05 (differs: below .2)."""
+    interval = verdicts.share_interval(runs.failed, runs.n)
+    verdict = verdicts.INCONCLUSIVE
+    if interval.low > 0.05:
+        verdict = verdicts.HOLDS
+    elif interval.high < 0.2:
+        verdict = verdicts.DIFFERS
+    return Judgement(
+        measured=f"{runs.failed} of {runs.n} fail",
+        interval=interval,
+        n=runs.n,
+        verdict=verdict,
+        why=runs.failures_in_words(),
+    )
+
+
+def later(runs: Outcomes, control: Outcomes) -> Judgement:
+    """Among runs that learn, the mean step at which they do is later than the control's."""
+    first, second = (some.learned_at[some.learned] for some in (runs, control))
+    if min(len(first), len(second)) < 2:
+        return Judgement(
+            measured=f"{len(first)} and {len(second)} runs learn: too few to compare",
+            verdict=verdicts.INCONCLUSIVE,
+        )
+    interval = verdicts.difference_interval(first.tolist(), second.tolist())
+    return Judgement(
+        measured=f"steps {span_of_steps(first)} against {span_of_steps(second)}",
+        interval=interval,
+        n=len(first) + len(second),
+        verdict=verdicts.by_sign(interval),
+        why=f"mean delay {first.mean() - second.mean():.0f} steps",
+    )
+
+
+def span_of_steps(steps: np.ndarray) -> str:
+    return f"{steps.min():.0f}-{steps.max():.0f}"
+
+
+def fails_like(runs: Outcomes, published: list[tuple[int, int]]) -> Judgement:
+    """As many runs fail as were published: Fisher's exact test does not tell them apart."""
+    p = max(verdicts.fisher(runs.failed, runs.n, *counts) for counts in published)
+    return replace(
+        often_fails(runs),
+        verdict=verdicts.HOLDS if p >= verdicts.LEVEL else verdicts.DIFFERS,
+        why=f"p = {p:.2g} against the nearest published count; {runs.failures_in_words()}",
+    )
+
+
+def easier(one: Outcomes, other: Outcomes) -> Judgement:
+    """A larger share of `one` learns."""
+    tests = {
+        verdicts.HOLDS: verdicts.fisher(one.count, one.n, other.count, other.n, alternative="greater"),
+        verdicts.DIFFERS: verdicts.fisher(one.count, one.n, other.count, other.n, alternative="less"),
+    }
+    verdict, p = min(tests.items(), key=lambda test: test[1])
+    return Judgement(
+        measured=f"{one.count} of {one.n} against {other.count} of {other.n} learn",
+        n=one.n + other.n,
+        verdict=verdict if p < verdicts.LEVEL else verdicts.INCONCLUSIVE,
+        why=f"one-sided p = {p:.2g}",
+    )
+
+
+def both(first: Judgement, second: Judgement) -> Judgement:
+    """Two parts of one statement: it holds if both do, and differs if one does."""
+    found = {first.verdict, second.verdict}
+    verdict = verdicts.INCONCLUSIVE
+    if verdicts.DIFFERS in found:
+        verdict = verdicts.DIFFERS
+    elif found == {verdicts.HOLDS}:
+        verdict = verdicts.HOLDS
+    return replace(
+        first,
+        measured=f"{first.measured}; {second.measured}",
+        verdict=verdict,
+        why="; ".join(filter(None, (first.why, second.why))),
+    )

@@ -1,0 +1,64 @@
+"""Batches of the copying tasks, made on the device by the counter-based streams; no loop over examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from attndyn.tasks.streams import EVALUATION, RELABEL, TRAIN, Streams
+from attndyn.tasks.synthetic import CopyTask
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Integer sequences of every replica. A mask of None means that nothing is padding."""
+
+    source: Int[Tensor, "replica batch key"]
+    shifted: Int[Tensor, "replica batch query"]  # what the decoder reads: the start token, then the target
+    target: Int[Tensor, "replica batch query"]
+    align: Int[Tensor, "replica batch query"]  # the right source position of each target position
+    source_mask: Bool[Tensor, "replica batch key"] | None = None
+    target_mask: Bool[Tensor, "replica batch query"] | None = None
+
+
+class CopySampler:
+    """The batches of a `CopyTask` for several replicas, each from its own seed."""
+
+    def __init__(self, task: CopyTask, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+        self.task = task
+        self.streams = Streams(seeds, device)
+        # Every seed is judged on the same inputs, so that replicas can be compared example by example.
+        self.common = Streams([0] * len(seeds), device)
+        positions = torch.arange(task.length, device=device).expand(len(seeds), -1)
+        order = task.order(self.streams)
+        self.order: Int[Tensor, "replica length"] = positions if order is None else order
+        self.relabel: Int[Tensor, "replica words"] | None = None
+        if task.relabel:
+            self.relabel = self.streams.shuffles(RELABEL, 0, 1, task.words)[:, 0] + task.words
+
+    def batch(self, step: int, size: int) -> Batch:
+        """The training batch of one step."""
+        return self._batch(self.task.draw(self.streams, TRAIN, step, size))
+
+    def evaluation(self, size: int) -> Batch:
+        """The fixed evaluation examples."""
+        return self._batch(self.task.draw(self.common, EVALUATION, 0, size))
+
+    def _batch(self, words: Int[Tensor, "replica batch length"]) -> Batch:
+        replicas, size, length = words.shape
+        order = self.order[:, None].expand(-1, size, -1)
+        outputs = words.gather(2, order)
+        if self.relabel is not None:
+            outputs = self.relabel[:, None].expand(-1, size, -1).gather(2, outputs)
+        end = words.new_full((replicas, size, 1), self.task.vocabulary - 2)
+        start = end + 1
+        return Batch(
+            source=torch.cat([words, end], dim=2),
+            shifted=torch.cat([start, outputs], dim=2),
+            target=torch.cat([outputs, end], dim=2),
+            align=torch.cat([order, torch.full_like(end, length)], dim=2),
+        )

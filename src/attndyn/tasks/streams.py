@@ -1,0 +1,70 @@
+"""Counter-based randomness: the numbers of (seed, stream, step) are the same on every device and in any order.
+
+The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011), computed with int64 tensors, whose products
+wrap modulo 2^64 on the CPU and on CUDA alike. Key = (seed, stream), counter = (index, step, 0, 0); each counter
+gives four 32-bit words. Nothing here keeps a state, so resuming a run needs no saved random stream.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attndyn.errors import UserError
+
+# What a stream of numbers is for. The ids are part of every result: never renumber.
+TRAIN, EVALUATION, ORDER, RELABEL = 0, 1, 2, 3
+
+WORD = 0xFFFFFFFF
+ROUNDS = 10
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+POSITION_BITS = 20
+
+
+def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> list[Tensor]:
+    """Four words of counter and two of key (int64 tensors holding 32-bit values) to four random words."""
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(ROUNDS):
+        product0, product1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
+        c0, c1, c2, c3 = (
+            ((product1 >> 32) & WORD) ^ c1 ^ k0,
+            product1 & WORD,
+            ((product0 >> 32) & WORD) ^ c3 ^ k1,
+            product0 & WORD,
+        )
+        k0, k1 = (k0 + WEYL[0]) & WORD, (k1 + WEYL[1]) & WORD
+    return [c0, c1, c2, c3]
+
+
+class Streams:
+    """The random numbers of several replicas, one row of numbers for each seed."""
+
+    def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+        for seed in seeds:
+            if not 0 <= seed <= WORD:
+                raise UserError(f"a seed lies between 0 and {WORD}, not {seed}")
+        self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device)
+
+    def words(self, stream: int, step: int, count: int) -> Int[Tensor, "replica count"]:
+        """`count` uniform 32-bit integers for each seed."""
+        seed = self.seeds[:, None]
+        index = torch.arange(-(-count // 4), dtype=torch.int64, device=seed.device).expand(len(seed), -1)
+        zero = torch.zeros_like(index)
+        blocks = philox((index, zero + step, zero, zero), (seed + zero, zero + stream))
+        return torch.stack(blocks, dim=-1).flatten(1)[:, :count]
+
+    def shuffles(self, stream: int, step: int, rows: int, n: int) -> Int[Tensor, "replica rows n"]:
+        """Uniform permutations of 0 … n−1: random keys are sorted with the position in their low bits, so
+        that two equal keys still have one order, the same on every device."""
+        if n > 1 << POSITION_BITS:
+            raise UserError(f"at most {1 << POSITION_BITS} words can be shuffled, not {n}")
+        words = self.words(stream, step, rows * n).view(-1, rows, n)
+        position = torch.arange(n, device=words.device)
+        return ((words << POSITION_BITS) | position).sort(dim=-1).values & ((1 << POSITION_BITS) - 1)
+
+    def integers(self, stream: int, step: int, rows: int, n: int, below: int) -> Int[Tensor, "replica rows n"]:
+        """Uniform integers 0 … below−1 (multiply and shift: the bias is under below / 2^32)."""
+        return (self.words(stream, step, rows * n).view(-1, rows, n) * below) >> 32

@@ -1,0 +1,83 @@
+"""Adam over one flat buffer: every parameter of every replica in one tensor [replica, parameter].
+
+PyTorch's Adam takes one learning rate; here learning rate, decay, frozen parameters and stopped replicas are
+tensors over the replica axis, and a step is a dozen operations however many parameters there are.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attndyn.training.condition import Adam
+
+
+class FlatAdam:
+    """Moves the parameters of `model`, whose leading axis is the replica, into one buffer and updates it."""
+
+    def __init__(self, model: nn.Module, spec: Adam) -> None:
+        self.spec = spec
+        named = list(model.named_parameters())
+        self.replicas = len(named[0][1])
+        self.values: Float[Tensor, "replica parameter"] = torch.cat([p.detach().flatten(1) for _, p in named], 1)
+        self.gradient = torch.zeros_like(self.values)
+        start = 0
+        for _, parameter in named:
+            end = start + parameter[0].numel()
+            parameter.data = self.values[:, start:end].view(parameter.shape)
+            parameter.grad = self.gradient[:, start:end].view(parameter.shape)
+            start = end
+        self.mean, self.square = torch.zeros_like(self.values), torch.zeros_like(self.values)
+        self.largest = torch.zeros_like(self.values) if spec.amsgrad else None
+        self.lr, self.decay = self._column(spec.lr), self._column(spec.decay)
+        self.moves = self._moves(named)
+
+    def _column(self, value: float | tuple[float, ...]) -> Float[Tensor, "replica 1"]:
+        rows = value if isinstance(value, tuple) else (value,) * self.replicas
+        if len(rows) != self.replicas:
+            raise ValueError(f"{len(rows)} values for {self.replicas} replicas")
+        return torch.tensor(rows, dtype=self.values.dtype, device=self.values.device)[:, None]
+
+    def _moves(self, named: Sequence[tuple[str, nn.Parameter]]) -> Bool[Tensor, "replica parameter"] | None:
+        """Which parameters may move; None: all."""
+        frozen = self.spec.frozen
+        if not frozen:
+            return None
+        rows = [(name,) if isinstance(name, str) else name for name in frozen]
+        per_replica = [sum(rows, ())] * self.replicas if isinstance(frozen[0], str) else rows
+        known = {name for name, _ in named}
+        for name in {name for row in per_replica for name in row} - known:
+            raise ValueError(f"no parameter is called {name!r}; there are {', '.join(sorted(known))}")
+        sizes = [(name, parameter[0].numel()) for name, parameter in named]
+        return torch.stack(
+            [torch.cat([torch.full((size,), name not in row) for name, size in sizes]) for row in per_replica]
+        ).to(self.values.device)
+
+    @torch.no_grad()
+    def step(self, number: int, active: Bool[Tensor, " replica"]) -> None:
+        """The update number 1, 2, …; then the gradient is zero again. Inactive replicas stay as they are."""
+        beta1, beta2 = self.spec.betas
+        gradient = self.gradient.masked_fill_(~active[:, None], 0)
+        if self.spec.decay:
+            gradient.add_(self.values * self.decay)
+        self.mean.lerp_(gradient, 1 - beta1)
+        self.square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        second = self.square
+        if self.largest is not None:
+            second = torch.maximum(self.largest, self.square, out=self.largest)
+        denominator = (second.sqrt() / (1 - beta2**number) ** 0.5).add_(self.spec.eps)
+        update = (self.mean / denominator).mul_(self.lr / (1 - beta1**number) * active[:, None])
+        if self.moves is not None:
+            update.mul_(self.moves)
+        self.values.sub_(update)
+        gradient.zero_()
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything a resumed run needs, by name."""
+        state = {"values": self.values, "mean": self.mean, "square": self.square}
+        return state if self.largest is None else {**state, "largest": self.largest}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])

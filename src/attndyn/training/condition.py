@@ -1,0 +1,68 @@
+"""What is trained: a condition is data only. Same digest = same work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from attndyn.errors import UserError
+from attndyn.models.rules import Learned
+from attndyn.models.specs import Seq2Seq
+from attndyn.tasks.synthetic import CopyTask
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Mean negative log-likelihood of the target tokens, padding left out."""
+
+    def __call__(self, logits: Tensor, alpha: Tensor, batch: Any) -> Float[Tensor, " replica"]:
+        from torch.nn import functional as F
+
+        losses = F.cross_entropy(logits.flatten(0, 2), batch.target.flatten(), reduction="none")
+        losses = losses.view(batch.target.shape)
+        if batch.target_mask is None:
+            return losses.mean(dim=(1, 2))
+        kept = batch.target_mask
+        return (losses * kept).sum(dim=(1, 2)) / kept.sum(dim=(1, 2))
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam as PyTorch defines it. A tuple gives each replica its own value; names in `frozen` do not move."""
+
+    lr: float | tuple[float, ...] = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    decay: float | tuple[float, ...] = 0.0
+    amsgrad: bool = False
+    frozen: tuple[str, ...] | tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """One setting of an experiment, trained once for each seed."""
+
+    name: str
+    task: CopyTask
+    model: Seq2Seq
+    seeds: tuple[int, ...]
+    steps: int
+    batch: int = 128
+    rule: Any = Learned()
+    objective: Any = Likelihood()
+    optimiser: Adam = Adam()
+    evaluation: int = 50
+    """Fixed evaluation examples."""
+    readings: tuple[Any, ...] = ()
+    """What is measured, and how often (`measures/readings.py`)."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "evaluation"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not self.seeds:
+            raise UserError("a condition needs at least one seed")

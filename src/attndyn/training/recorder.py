@@ -1,0 +1,65 @@
+"""The only writer of results: rows and traces collect in memory and reach the disk with each save."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from torch import Tensor
+
+from attndyn.store import atomic, checkpoint
+from attndyn.store.folder import METRICS
+from attndyn.store.metrics import Row, from_parquet, to_parquet
+
+
+class Recorder:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows: list[Row] = []
+        self._traces: dict[Path, dict[str, Tensor]] = {}
+        self._saves = 0
+
+    def resume(self) -> checkpoint.Save | None:
+        """Takes up the rows of the last save; rows behind it were never written."""
+        save = checkpoint.latest(self.folder)
+        if save is not None:
+            self.rows = [Row(*row.values()) for row in from_parquet(save.rows).to_pylist()]
+            self._saves = save.number
+        return save
+
+    def metric(self, row: Row) -> None:
+        self.rows.append(row)
+
+    def trace(self, chunk: int, index: int, step: int, name: str, value: Tensor) -> None:
+        """One array of one replica, whose place in the run is `index`."""
+        path = self.folder / "traces" / f"chunk-{chunk:03d}" / f"step-{step:06d}.safetensors"
+        self._traces.setdefault(path, {})[f"{index}.{name}"] = value.contiguous()
+
+    def save(self, chunk: int, seconds: float, state: dict[str, Tensor]) -> None:
+        from safetensors.torch import load, save
+
+        for path, tensors in self._traces.items():
+            # A step of a chunk may come in two parts, when Ctrl-C finds its replicas at different steps.
+            before = load(path.read_bytes()) if path.exists() else {}
+            atomic.write_bytes(path, save(dict(sorted({**before, **tensors}.items()))))
+        self._traces.clear()
+        self._saves += 1
+        tensors = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()}
+        rows = to_parquet(self.rows)
+        checkpoint.write(self.folder, checkpoint.Save(self._saves, chunk, seconds, rows, tensors))
+
+    def finish(self, conditions: Iterable[str], analysed: Iterable[Row] = ()) -> None:
+        """Writes the metrics in one fixed order, whatever the order in which they were measured."""
+        place = {condition: index for index, condition in enumerate(conditions)}
+        rows = [*self.rows, *analysed]
+        rows.sort(key=lambda row: (place[row.condition], row.replica, row.step, row.metric))
+        atomic.write_bytes(self.folder / METRICS, to_parquet(rows))
+
+
+def join(states: Iterable[tuple[int, dict[str, Tensor]]]) -> dict[str, Tensor]:
+    """The states of several trainers under one set of names."""
+    return {f"{unit}.{name}": value for unit, state in states for name, value in state.items()}
+
+
+def part(state: dict[str, Tensor], unit: int) -> dict[str, Tensor]:
+    """The state of one trainer, out of what `join` joined."""
+    prefix = f"{unit}."
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}

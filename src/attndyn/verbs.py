@@ -1,0 +1,253 @@
+"""The verbs of the command line and of the Python API: run, report, reproduce."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attndyn import __version__, spec
+from attndyn.errors import RunError, UserError
+from attndyn.store import atomic
+from attndyn.store.folder import CLAIMS, INFO, METRICS, Run, lock, read_info
+from attndyn.studies import STUDIES, find
+
+if TYPE_CHECKING:
+    from attndyn.runner import Progress
+    from attndyn.studies.base import Study
+
+Device = Literal["auto", "cpu", "cuda"]
+
+
+def run(
+    study: str | Study,
+    *,
+    scale: str = "demo",
+    out: Path | str | None = None,
+    device: Device = "auto",
+    fresh: bool = False,
+    page: bool = True,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Run:
+    """Runs a study, or continues it where it was interrupted, or opens it if it is finished.
+
+    `settings` are the study's own (`seeds=8`); `out` is the run folder, `runs/<study>/<scale>-<hash>` by default.
+    """
+    declared = find(study).at(scale, **settings) if isinstance(study, str) else study
+    folder = Path(out) if out is not None else default_folder(declared, scale)
+    check_same(declared, folder, fresh)
+    computing = fresh or not is_finished(folder)
+    where = resolve_device(device) if computing else ""
+    with lock(folder):
+        if fresh:
+            clear(folder)
+        if computing:
+            _carry_out(declared, scale, folder, where, progress)
+        if page and not (folder / "report.html").exists():
+            _page(folder)
+    finished = Run(folder)
+    if finished.info["status"] == "diverged":
+        raise RunError(diverged_in_words(finished))
+    return finished
+
+
+def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
+    """Builds the page and the figures of a finished run again."""
+    folder = Path(folder)
+    read_info(folder)
+    if not is_finished(folder):
+        raise UserError(f"the run in {folder} is not finished; run it again to continue it")
+    with lock(folder):
+        return _page(folder, formats)
+
+
+def reproduce(names: Sequence[str] = (), *, scale: str = "demo", progress: Any = None) -> list[dict[str, Any]]:
+    """The claims of the named studies (all, if none is named): published, measured, verdict."""
+    chosen = [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
+    return [
+        {"study": study.name, **claim}
+        for study in chosen
+        for claim in run(study.name, scale=scale, page=False, progress=progress).claims
+    ]
+
+
+def default_folder(study: Study, scale: str) -> Path:
+    return Path("runs") / study.name / f"{scale}-{spec.digest(study)[:8]}"
+
+
+def settings_of(study: Study) -> dict[str, Any]:
+    return {field.name: spec.encode(getattr(study, field.name)) for field in fields(study)}
+
+
+def command_of(study: Study, scale: str) -> str:
+    """The command line that repeats this run."""
+    words = ["attndyn", "run", study.name, "--scale", scale]
+    usual = settings_of(type(study).at(scale))
+    for name, value in settings_of(study).items():
+        if value != usual[name]:
+            flag = name.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                words += [f"--{flag}", str(value)]
+    return shlex.join(words)
+
+
+def is_finished(folder: Path) -> bool:
+    return (folder / INFO).exists() and read_info(folder)["status"] in ("finished", "diverged")
+
+
+def check_same(study: Study, folder: Path, fresh: bool) -> None:
+    """Refuses a folder that holds something else."""
+    if not folder.exists() or (fresh and not any(folder.iterdir())):
+        return
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file, not a run folder")
+    if not (folder / INFO).exists():
+        strangers = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+        if strangers:
+            raise UserError(f"{folder} is not a run folder (it holds {strangers[0]}); choose another --out")
+        return
+    info = read_info(folder)
+    if fresh:
+        return
+    if info["study"] != study.name:
+        raise UserError(f"{folder} holds a run of {info['study']}, not of {study.name}; choose another --out")
+    wanted, there = settings_of(study), info["settings"]
+    other = [name for name in {**wanted, **there} if wanted.get(name) != there.get(name)]
+    if other:
+        named = ", ".join(f"{name} {there.get(name)} instead of {wanted.get(name)}" for name in other)
+        raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
+
+
+def clear(folder: Path) -> None:
+    """Removes what a run leaves, and nothing else."""
+    for name in (INFO, METRICS, CLAIMS, "report.html"):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("traces", "checkpoints", "figures"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def resolve_device(device: Device) -> str:
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda was asked for, but torch sees no CUDA device here; use --device cpu")
+    return ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+
+
+def _carry_out(study: Study, scale: str, folder: Path, device: str, progress: Progress | None) -> None:
+    from attndyn.runner import Runner, replicas
+    from attndyn.store import checkpoint
+    from attndyn.store.metrics import Metrics, to_table
+    from attndyn.training.recorder import Recorder
+
+    conditions = list(study.conditions())
+    recorder = Recorder(folder)
+    runner = Runner(conditions, recorder, device, progress or (lambda *where: None))
+    info: dict[str, Any] = {
+        "study": study.name,
+        "title": study.title,
+        "source": study.source,
+        "scale": scale,
+        "settings": settings_of(study),
+        "seeds": sorted({seed for condition in conditions for seed in condition.seeds}),
+        "conditions": {condition.name: spec.digest(condition) for condition in conditions},
+        "replicas": replicas(runner.chunks),
+        "tokens": {condition.name: condition.task.tokens for condition in conditions},
+        "versions": versions(),
+        "device": device_name(device),
+        "precision": "fp32",
+        "revision": revision(),
+        "command": command_of(study, scale),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "seconds": None,
+        "status": "running",
+        "diverged": [],
+    }
+    if (folder / INFO).exists():
+        before = read_info(folder)
+        if before["device"].split()[0] != info["device"].split()[0]:
+            raise UserError(f"{folder} was begun on {before['device']}; continue it there, or use --fresh")
+        info["started"] = before["started"]
+    atomic.write_json(folder / INFO, info)
+    runner.execute()
+    metrics = Metrics(to_table(recorder.rows))
+    analysed = list(study.analyse(metrics))
+    recorder.finish([condition.name for condition in conditions], analysed)
+    whole = Metrics(Run(folder).metrics)
+    atomic.write_json(folder / CLAIMS, [claim.as_json(scale) for claim in study.claims(whole)])
+    failed = bool(runner.diverged) and not study.divergence_is_an_outcome
+    info |= {
+        "seconds": round(runner.seconds, 1),
+        "diverged": runner.diverged,
+        "finding": study.finding(whole),
+        "status": "diverged" if failed else "finished",
+    }
+    atomic.write_json(folder / INFO, info)
+    checkpoint.clear(folder)
+
+
+def _page(folder: Path, formats: Sequence[str] = ("svg", "png")) -> Path:
+    from attndyn.report import page
+    from attndyn.store.metrics import Metrics
+
+    finished = Run(folder)
+    settings = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in finished.info["settings"].items()
+    }
+    study = find(finished.info["study"]).at("paper", **settings)
+    parts = list(study.figures(Metrics(finished.metrics)))
+    return page.build(finished, parts, finished.info["finding"], formats=tuple(formats))
+
+
+def diverged_in_words(finished: Run) -> str:
+    first = finished.info["diverged"][0]
+    others = len(finished.info["diverged"]) - 1
+    more = f" (and {others} more, see {finished.path / INFO})" if others else ""
+    return (
+        f"seed {first['replica']} of {first['condition']!r} met a loss or gradient that is not finite at step "
+        f"{first['step']}{more}; it was frozen there, all other runs are complete in {finished.path}"
+    )
+
+
+def versions() -> dict[str, str]:
+    import numpy
+    import torch
+
+    return {
+        "attndyn": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+    }
+
+
+def device_name(device: str) -> str:
+    import torch
+
+    if device == "cuda":
+        return f"cuda ({torch.cuda.get_device_name()})"
+    from attndyn.runner import cores
+
+    return f"cpu ({cores()} cores, {platform.machine()})"
+
+
+def revision() -> str | None:
+    """The git revision of the code, where it runs from a checkout."""
+    import subprocess
+
+    source = Path(__file__).resolve().parent
+    if not (source.parents[1] / ".git").exists():
+        return None
+    command = ["git", "-C", str(source), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
+    except (OSError, subprocess.CalledProcessError):
+        return None
