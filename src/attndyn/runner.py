@@ -27,6 +27,7 @@ from attndyn.training.recorder import Recorder, join, part
 
 CHUNK = 16
 """Replicas trained side by side on a CPU; at paper scale one save of them takes 260 MB."""
+DIVERGED = "diverged"
 SAVE_SECONDS = 20.0
 SEGMENT_SECONDS = 1.0
 
@@ -110,7 +111,6 @@ class Runner:
         self.chunks = plan(conditions, device)
         self.threads = cores() if device == "cpu" else 1
         self.total = sum(unit.condition.steps * len(unit.seeds) for chunk in self.chunks for unit in chunk)
-        self.diverged: list[dict[str, Any]] = []
         self.seconds = 0.0
 
     def execute(self) -> None:
@@ -161,9 +161,17 @@ class Runner:
         for worker in workers:
             for seed, step in zip(worker.unit.seeds, worker.trainer.diverged.tolist(), strict=True):
                 if step != NEVER:
-                    name = worker.unit.condition.name
-                    self.diverged.append({"condition": name, "replica": seed, "step": step})
+                    self.recorder.metric(Row(worker.unit.condition.name, seed, step, DIVERGED, 1.0))
         self._save(number + 1, [])
+
+    @property
+    def diverged(self) -> list[dict[str, Any]]:
+        """The replicas that met a non-finite loss or gradient, and the step at which they were frozen."""
+        return [
+            {"condition": row.condition, "replica": row.replica, "step": row.step}
+            for row in self.recorder.rows
+            if row.metric == DIVERGED
+        ]
 
     def _save(self, chunk: int, workers: list[Worker]) -> None:
         states = join((index, worker.trainer.state()) for index, worker in enumerate(workers))

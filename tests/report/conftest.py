@@ -41,7 +41,7 @@ class FakeRun:
             "alpha": softmax(noise + sharp * np.eye(n))[:, None].repeat(heads, 1).astype(np.float16),
             "beta": (softmax(noise) + lexical * np.eye(n)).clip(0, 1).astype(np.float16),
             "source": source,
-            "target": source,
+            "target": source.copy(),
             "align": align,
         }
 
@@ -140,9 +140,7 @@ def make_parts() -> list[Part]:
             reference=1 / 21,
             reference_label="chance",
         ),
-        Curves(
-            name="loss", title="Training loss", caption="Nats per position.", metric="loss", y_title="loss"
-        ),
+        Curves(name="loss", title="Training loss", caption="Nats per position.", metric="loss", y_title="loss"),
         Curves(
             name="stages",
             title="The probe learns first, attention follows",

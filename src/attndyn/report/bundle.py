@@ -7,6 +7,9 @@ from pathlib import Path
 from attndyn.errors import RunError, UserError
 from attndyn.store.atomic import write_bytes
 
+# charts.js asks for no more than this.
+SNIPPET = "window.vegaEmbed = vegaEmbed;"
+
 
 def vega_bundle() -> str:
     import vl_convert
@@ -15,7 +18,7 @@ def vega_bundle() -> str:
     try:
         return cached.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        bundle: str = vl_convert.javascript_bundle(None)
+        bundle: str = vl_convert.javascript_bundle(SNIPPET)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(cached, bundle.encode())

@@ -39,7 +39,7 @@ def chart(part: Curves, metrics: "pa.Table") -> "Chart":
 
     layers = _curve_layers(part, records, field, domain, named)
     if part.reference is not None:
-        layers += _reference_layers(part)
+        layers += _reference_layers(part, part.reference, records)
     figure: Chart = alt.layer(*layers)
     if field == "label" and len(shown) > 1:
         small = figure.properties(width=0.6 * WIDTH, height=0.7 * HEIGHT)
@@ -97,13 +97,21 @@ def _legend(values: list[str]) -> "alt.Legend":
     return alt.Legend(title=None, orient="top", values=values, columns=columns, symbolType="stroke")
 
 
-def _reference_layers(part: Curves) -> "list[alt.Chart]":
+def _reference_layers(part: Curves, height: float, records: list[dict[str, Any]]) -> "list[alt.Chart]":
+    """A dashed rule, labelled at the end of the plot where the curves are farther from it."""
     import altair as alt
 
-    base = alt.Chart(alt.InlineData(values=[{}])).encode(y=alt.YDatum(part.reference, **_y(part)))
+    def distance(end: int) -> float:
+        values = [record["value"][end] for record in records]
+        return sum(abs(value - height) for value in values if value is not None)
+
+    base = alt.Chart(alt.InlineData(values=[{}])).encode(y=alt.YDatum(height, **_y(part)))
     rule = base.mark_rule(strokeDash=[5, 4], strokeWidth=1.2)
-    text = base.mark_text(align="right", baseline="bottom", dy=-3)
-    return [rule, text.encode(x=alt.value("width"), text=alt.value(part.reference_label))]
+    if distance(0) > distance(-1):
+        text = base.mark_text(align="left", dx=4, baseline="bottom", dy=-3).encode(x=alt.value(0))
+    else:
+        text = base.mark_text(align="right", baseline="bottom", dy=-3).encode(x=alt.value("width"))
+    return [rule, text.encode(text=alt.value(part.reference_label))]
 
 
 def map_chart(part: Maps, panels: Sequence[PanelFrames]) -> "Chart":

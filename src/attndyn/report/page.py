@@ -60,7 +60,9 @@ def _section(run: Source, part: Part, formats: Sequence[str], map_bytes: int) ->
             section["content"] = _map_content(part, panels)
         else:
             if isinstance(part, Table):
-                section["numeric"] = [_numeric(column) for column in zip(*part.rows, strict=True)]
+                columns = list(zip(*part.rows, strict=True))
+                section["numeric"] = [_numeric(column) for column in columns]
+                section["content"] = list(zip(*map(_column, columns), strict=True))
             return section
     except NothingToShow as nothing:
         return section | {"kind": "nothing", "content": str(nothing)}
@@ -127,6 +129,17 @@ def _sha256(script: str) -> str:
 
 def _numeric(column: tuple[Cell, ...]) -> bool:
     return all(value is None or isinstance(value, int | float) for value in column)
+
+
+def _column(values: tuple[Cell, ...]) -> list[str]:
+    """The cells of a column; its fractions get equally many decimals, so that they line up."""
+    texts = [_cell(value) for value in values]
+    finite = [isinstance(value, float) and math.isfinite(value) for value in values]
+    shown = [text for text, one in zip(texts, finite, strict=True) if one]
+    decimals = max((len(text.partition(".")[2]) for text in shown), default=0)
+    if decimals > 4 or any("e" in text for text in shown):  # very small beside large: as they are
+        return texts
+    return [f"{value:.{decimals}f}" if one else text for value, text, one in zip(values, texts, finite, strict=True)]
 
 
 def _cell(value: Cell | list[Any] | dict[str, Any]) -> str:

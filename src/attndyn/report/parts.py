@@ -23,7 +23,7 @@ class Curves(_Part):
     """One thin line per replica and one thick median, over training steps."""
 
     metric: str | tuple[tuple[str, str], ...]
-    """One metric, coloured by condition; or (metric, label) pairs, coloured by label, one chart a condition."""
+    """One metric, coloured by condition; or (metric, label) pairs, coloured by label, a chart a condition."""
     y_title: str
     conditions: tuple[str, ...] = ()
     """Empty: all, in the order in which they were recorded."""

@@ -29,29 +29,25 @@ def lines(part: Curves, metrics: "pa.Table") -> list[dict[str, Any]]:
     if part.conditions:
         wanted = pc.and_(wanted, pc.is_in(metrics["condition"], pa.array(list(part.conditions))))
     keys = ("condition", "metric", "replica", "step")
-    rows = metrics.filter(wanted).sort_by([(key, "ascending") for key in keys])
-    columns = [rows[key].to_pylist() for key in (*keys, "value")]
+    table = metrics.filter(wanted).sort_by([(key, "ascending") for key in keys])
+    rows = list(zip(*(table[key].to_pylist() for key in (*keys, "value")), strict=True))
+    limit = max(20, min(POINTS_PER_LINE, POINTS_PER_CHART // max(1, len({row[:3] for row in rows}))))
 
     records = []
-    for (condition, metric, seed), points in groupby(zip(*columns, strict=True), key=lambda row: row[:3]):
-        steps, values = zip(*((step, _short(value)) for *_, step, value in points), strict=True)
-        if any(value is not None for value in values):
-            line = {"condition": condition, "label": labels[metric], "seed": seed}
-            records.append(line | {"step": steps, "value": values})
+    for (condition, metric), group in groupby(rows, key=lambda row: row[:2]):
+        replicas = list(group)
+        # Thinned by step, not by index: the median at a step needs all replicas that have it.
+        steps = sorted({step for *_, step, _ in replicas})
+        kept = {steps[i] for i in thinned(len(steps), limit)}
+        for seed, line in groupby(replicas, key=lambda row: row[2]):
+            points = [(step, _short(value)) for *_, step, value in line if step in kept]
+            if any(value is not None for _, value in points):
+                step_column, value_column = map(list, zip(*points, strict=True))
+                record = {"condition": condition, "label": labels[metric], "seed": seed}
+                records.append(record | {"step": step_column, "value": value_column})
     if not records:
         where = f" for {', '.join(part.conditions)}" if part.conditions else ""
         raise NothingToShow(f"No values of {' or '.join(labels)} were recorded{where}.")
-
-    # Thinned by step, not by index: the median at a step needs all replicas that have it.
-    limit = max(20, min(POINTS_PER_LINE, POINTS_PER_CHART // len(records)))
-    for _, group in groupby(records, key=lambda record: record["condition"]):
-        replicas = list(group)
-        every = sorted({step for record in replicas for step in record["step"]})
-        kept = {every[i] for i in thinned(len(every), limit)}
-        for record in replicas:
-            points = zip(record["step"], record["value"], strict=True)
-            near = [(step, value) for step, value in points if step in kept]
-            record["step"], record["value"] = [step for step, _ in near], [value for _, value in near]
     return records
 
 

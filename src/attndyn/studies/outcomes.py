@@ -47,8 +47,8 @@ class Outcomes:
 
     @property
     def failures(self) -> np.ndarray:
-        """Accuracies of the runs that failed."""
-        return np.sort(self.accuracy[~self.learned])
+        """Accuracies of the runs that failed; one that diverged has none."""
+        return np.sort(self.accuracy[~self.learned & ~np.isnan(self.accuracy)])
 
     @property
     def bad(self) -> int:
@@ -57,6 +57,8 @@ class Outcomes:
     def failures_in_words(self) -> str:
         if not self.failed:
             return "no run fails"
+        if not len(self.failures):
+            return "every failure is a run that diverged"
         return f"accuracies of the failures: {span(self.failures)}; {self.bad} below {BAD}"
 
     def rows(self) -> Iterable[Row]:
@@ -75,9 +77,11 @@ class Outcomes:
         """A seed to show: the first that learned, or the one that failed most; None if there is none."""
         if not (self.learned == learned).any():
             return None
-        return int(self.seeds[self.learned.argmax() if learned else self.accuracy.argmin()])
+        return int(
+            self.seeds[self.learned.argmax() if learned else np.where(self.learned, np.inf, self.accuracy).argmin()]
+        )
 
-    def summary(self) -> tuple[str | int, ...]:
+    def summary(self) -> tuple[str | int | float | None, ...]:
         """condition, learned, failed, bad, accuracies of the failures, median steps of the three events."""
         steps = (self.median_at(some) for some in (self.probe_at, self.attention_at, self.learned_at))
         return (
@@ -96,17 +100,17 @@ class Outcomes:
             for what in ("mass", "mass −1", "mass +1", "mass end", "right", "right −1", "right +1", "entropy")
         ]
         values = [metrics.curves(self.condition, name).until(self.steps).last for name in names]
-        for chosen, word in ((self.learned, "learned"), (~self.learned, "failed")):
+        whole = ~np.isnan(self.accuracy)  # a run that diverged has no last value
+        for chosen, word in ((self.learned, "learned"), (whole & ~self.learned, "failed")):
             if chosen.any():
                 means = [float(value[chosen].mean().round(3)) for value in values]
-                elsewhere = round(1 - sum(means[:4]), 3)
-                yield (f"{self.condition}: {word}", int(chosen.sum()), *means[:4], elsewhere, *means[4:])
+                yield (f"{self.condition}: {word}", int(chosen.sum()), *means)
 
-    def median_at(self, steps: np.ndarray) -> str:
-        """The median step over the runs that learned."""
+    def median_at(self, steps: np.ndarray) -> float | None:
+        """The median step over the runs that learned; None if none did."""
         reached = steps[self.learned]
         reached = reached[~np.isnan(reached)]
-        return f"{np.median(reached):.0f}" if len(reached) else "–"
+        return float(np.median(reached)) if len(reached) else None
 
 
 def first_step(curves: Curves, level: float) -> np.ndarray:

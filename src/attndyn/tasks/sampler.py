@@ -12,6 +12,9 @@ from torch import Tensor
 from attndyn.tasks.streams import EVALUATION, RELABEL, TRAIN, Streams
 from attndyn.tasks.synthetic import CopyTask
 
+BLOCK = 16
+"""Training steps whose words are drawn together."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -38,15 +41,22 @@ class CopySampler:
         self.order: Int[Tensor, "replica length"] = positions if order is None else order
         self.relabel: Int[Tensor, "replica words"] | None = None
         if task.relabel:
-            self.relabel = self.streams.shuffles(RELABEL, 0, 1, task.words)[:, 0] + task.words
+            self.relabel = self.streams.shuffles(RELABEL, [0], 1, task.words)[:, 0, 0] + task.words
+
+        self._block: tuple[int, int, Int[Tensor, "replica step batch length"]] | None = None
 
     def batch(self, step: int, size: int) -> Batch:
-        """The training batch of one step."""
-        return self._batch(self.task.draw(self.streams, TRAIN, step, size))
+        """The training batch of one step. The words of several steps are drawn at once: many small operations cost
+        the same as a few larger ones."""
+        first = step - step % BLOCK
+        if self._block is None or self._block[:2] != (first, size):
+            words = self.task.draw(self.streams, TRAIN, range(first, first + BLOCK), size)
+            self._block = (first, size, words)
+        return self._batch(self._block[2][:, step - first])
 
     def evaluation(self, size: int) -> Batch:
         """The fixed evaluation examples."""
-        return self._batch(self.task.draw(self.common, EVALUATION, 0, size))
+        return self._batch(self.task.draw(self.common, EVALUATION, [0], size)[:, 0])
 
     def _batch(self, words: Int[Tensor, "replica batch length"]) -> Batch:
         replicas, size, length = words.shape

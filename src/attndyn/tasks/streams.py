@@ -48,23 +48,27 @@ class Streams:
                 raise UserError(f"a seed lies between 0 and {WORD}, not {seed}")
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device)
 
-    def words(self, stream: int, step: int, count: int) -> Int[Tensor, "replica count"]:
-        """`count` uniform 32-bit integers for each seed."""
-        seed = self.seeds[:, None]
-        index = torch.arange(-(-count // 4), dtype=torch.int64, device=seed.device).expand(len(seed), -1)
+    def words(self, stream: int, steps: Sequence[int], count: int) -> Int[Tensor, "replica step count"]:
+        """`count` uniform 32-bit integers for each seed and step."""
+        device = self.seeds.device
+        index = torch.arange(-(-count // 4), dtype=torch.int64, device=device)
+        step = torch.tensor(list(steps), dtype=torch.int64, device=device)
+        seed, step, index = torch.broadcast_tensors(self.seeds[:, None, None], step[:, None], index)
         zero = torch.zeros_like(index)
-        blocks = philox((index, zero + step, zero, zero), (seed + zero, zero + stream))
-        return torch.stack(blocks, dim=-1).flatten(1)[:, :count]
+        blocks = philox((index, step, zero, zero), (seed, zero + stream))
+        return torch.stack(blocks, dim=-1).flatten(2)[:, :, :count]
 
-    def shuffles(self, stream: int, step: int, rows: int, n: int) -> Int[Tensor, "replica rows n"]:
+    def shuffles(self, stream: int, steps: Sequence[int], rows: int, n: int) -> Int[Tensor, "replica step rows n"]:
         """Uniform permutations of 0 … n−1: random keys are sorted with the position in their low bits, so
         that two equal keys still have one order, the same on every device."""
         if n > 1 << POSITION_BITS:
             raise UserError(f"at most {1 << POSITION_BITS} words can be shuffled, not {n}")
-        words = self.words(stream, step, rows * n).view(-1, rows, n)
+        words = self.words(stream, steps, rows * n).unflatten(2, (rows, n))
         position = torch.arange(n, device=words.device)
         return ((words << POSITION_BITS) | position).sort(dim=-1).values & ((1 << POSITION_BITS) - 1)
 
-    def integers(self, stream: int, step: int, rows: int, n: int, below: int) -> Int[Tensor, "replica rows n"]:
+    def integers(
+        self, stream: int, steps: Sequence[int], rows: int, n: int, below: int
+    ) -> Int[Tensor, "replica step rows n"]:
         """Uniform integers 0 … below−1 (multiply and shift: the bias is under below / 2^32)."""
-        return (self.words(stream, step, rows * n).view(-1, rows, n) * below) >> 32
+        return (self.words(stream, steps, rows * n).unflatten(2, (rows, n)) * below) >> 32

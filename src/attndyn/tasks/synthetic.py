@@ -52,8 +52,8 @@ class CopyTask:
         inputs = [str(word + 1) for word in range(self.words)]
         return inputs + [f"{text}′" for text in inputs] * self.relabel + ["</s>", "<s>"]
 
-    def draw(self, streams: Any, stream: int, step: int, rows: int) -> Any:
-        """Input words 0 … words−1, int64 [replica, rows, length], from the replica's `streams.Streams`."""
+    def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
+        """Input words 0 … words−1, int64 [replica, step, rows, length], from a `streams.Streams`."""
         raise NotImplementedError
 
     def order(self, streams: Any) -> Any:
@@ -80,8 +80,8 @@ class Permutations(CopyTask):
     def words(self) -> int:
         return self.n
 
-    def draw(self, streams: Any, stream: int, step: int, rows: int) -> Any:
-        return streams.shuffles(stream, step, rows, self.n)
+    def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
+        return streams.shuffles(stream, steps, rows, self.n)
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Subsets(CopyTask):
     def words(self) -> int:
         return self.of
 
-    def draw(self, streams: Any, stream: int, step: int, rows: int) -> Any:
-        return streams.shuffles(stream, step, rows, self.of)[..., : self.k]
+    def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
+        return streams.shuffles(stream, steps, rows, self.of)[..., : self.k]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class PermutedCopy(Subsets):
     def order(self, streams: Any) -> Any:
         from attndyn.tasks.streams import ORDER
 
-        return streams.shuffles(ORDER, 0, 1, self.k)[:, 0]
+        return streams.shuffles(ORDER, [0], 1, self.k)[:, 0, 0]
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,10 @@ class PermutationMixture(CopyTask):
     def words(self) -> int:
         return 2 * self.n
 
-    def draw(self, streams: Any, stream: int, step: int, rows: int) -> Any:
+    def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
         # The coins are the numbers that follow those of the shuffles.
-        coins = streams.words(stream, step, rows * (self.n + 1))[:, -rows:, None] & 1
-        return streams.shuffles(stream, step, rows, self.n) + self.n * coins
+        coins = streams.words(stream, steps, rows * (self.n + 1))[:, :, -rows:, None] & 1
+        return streams.shuffles(stream, steps, rows, self.n) + self.n * coins
 
 
 @dataclass(frozen=True)
@@ -153,5 +153,5 @@ class Iid(CopyTask):
     def words(self) -> int:
         return self.alphabet
 
-    def draw(self, streams: Any, stream: int, step: int, rows: int) -> Any:
-        return streams.integers(stream, step, rows, self.size, self.alphabet)
+    def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
+        return streams.integers(stream, steps, rows, self.size, self.alphabet)

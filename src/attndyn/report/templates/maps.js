@@ -55,9 +55,10 @@
     const rows = panel.outputs.length;
     const columns = panel.inputs.length;
     const fit = (gutter) => Math.min(Math.floor((width - gutter) / columns), Math.max(8, Math.floor(360 / rows)), 28);
-    const tokens = fit(58) >= 11;
-    const left = tokens ? 58 : 24;
-    return { rows, columns, tokens, left, top: tokens ? 54 : 18, cell: Math.max(3, fit(left)) };
+    const room = (texts) => 10 + 7 * Math.max(...texts.map((text) => short(text).length));
+    const tokens = fit(room(panel.outputs)) >= 11;
+    const left = tokens ? room(panel.outputs) : 24;
+    return { rows, columns, tokens, left, top: tokens ? room(panel.inputs) : 18, cell: Math.max(3, fit(left)) };
   }
 
   function labels(context, panel, { rows, columns, tokens, left, top, cell }) {

@@ -1,0 +1,77 @@
+"""What holds for every test: shapes in signatures are checked, one torch thread a worker, no network.
+
+The hook covers the folders whose signatures carry shapes. Functions whose annotations name something that is
+imported for type checkers only (the attention rules, `Likelihood`) are left unchecked by it.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, runtime_checkable
+
+import hypothesis
+import pytest
+from jaxtyping import install_import_hook
+
+CHECKED = ["attndyn.tasks", "attndyn.models", "attndyn.training", "attndyn.probes", "attndyn.measures"]
+install_import_hook(CHECKED, "beartype.beartype")
+
+import torch  # noqa: E402 (nothing of attndyn may be imported before the hook)
+
+from attndyn.models.rules import AttentionRule  # noqa: E402
+
+runtime_checkable(AttentionRule)  # beartype refuses a signature that names a protocol it cannot check
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    torch.set_num_threads(1)
+
+# The same examples each time: a test that fails must fail again.
+hypothesis.settings.register_profile("attndyn", deadline=None, derandomize=True, database=None, max_examples=40)
+hypothesis.settings.load_profile("attndyn")
+
+
+class NetworkUsed(Exception):
+    """A test, or what it tests, tried to open a socket."""
+
+
+@pytest.fixture(autouse=True)
+def _no_network(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.node.get_closest_marker("slow"):
+        yield
+        return
+    original = socket.socket.__init__
+
+    def refuse(self: socket.socket, family: int = -1, *rest: Any, **named: Any) -> None:
+        if family != socket.AF_UNIX:
+            raise NetworkUsed(f"a socket of family {family} was asked for")
+        original(self, family, *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "__init__", refuse)
+        yield
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """`full_disk("fsync")`: from now on that function of `os` answers that the disk is full."""
+
+    def fill(name: str) -> None:
+        import errno
+
+        def fail(*arguments: Any, **named: Any) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, name, fail)
+
+    return fill
+
+
+@pytest.fixture
+def listing() -> Callable[[Path], list[str]]:
+    """Every file below a folder, hidden ones too."""
+
+    def names(folder: Path) -> list[str]:
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+    return names

@@ -1,0 +1,1 @@
+"""Slow implementations, written from the definitions, that the fast ones are tested against."""

@@ -1,0 +1,108 @@
+"""The page in a real browser, offline."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attndyn.report import page as report
+
+from .conftest import EVIL, make_parts, make_run
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PIXELS = "canvas => canvas.toDataURL()"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium; set $CHROMIUM to one"),
+]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    """A function that opens the page at a width, and the list of what went wrong there."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    run = make_run(tmp_path_factory.mktemp("run"))
+    path: Path = report.build(run, make_parts(), "The finding.", formats=())
+    troubles: list[str] = []
+
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+
+        def open_page(width: int = 1300, scheme: str = "light"):
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+            page = context.new_page()
+            page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
+            page.on("pageerror", lambda error: troubles.append(str(error)))
+            page.on("dialog", lambda dialog: (troubles.append("a dialog"), dialog.dismiss()))
+            page.on("request", lambda request: None if allowed(request.url) else troubles.append(request.url))
+            page.goto(path.as_uri())
+            page.wait_for_selector(".chart >> nth=2 >> svg")
+            return page
+
+        def allowed(url: str) -> bool:
+            return url == path.as_uri() or url.startswith(("data:", "blob:"))
+
+        yield open_page, troubles
+        browser.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1300, "dark"), (375, "light")])
+def test_charts_are_drawn_and_nothing_is_asked_for(opened, width: int, scheme: str) -> None:
+    open_page, troubles = opened
+    page = open_page(width, scheme)
+    for place in page.locator(".chart").all():
+        assert place.locator("svg .mark-line path").count() >= 16
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert troubles == []
+
+
+def test_the_slider_changes_the_maps(opened) -> None:
+    open_page, troubles = opened
+    page = open_page()
+    canvas = page.locator(".panel canvas").first
+    last = canvas.evaluate(PIXELS)
+    slider = page.get_by_role("slider", name="training step")
+    slider.focus()
+    slider.press("Home")
+    assert page.locator("output.step").inner_text() == "0"
+    first = canvas.evaluate(PIXELS)
+    assert first != last
+    slider.press("End")
+    assert canvas.evaluate(PIXELS) == last
+
+    page.get_by_role("button", name="play the steps").click()
+    page.wait_for_function("Number(document.querySelector('output.step').textContent) >= 6")
+    page.get_by_role("button", name="pause").click()
+    stopped = page.locator("output.step").inner_text()
+    page.wait_for_timeout(300)
+    assert page.locator("output.step").inner_text() == stopped
+    assert troubles == []
+
+
+def test_a_cell_is_read_by_mouse_and_by_keyboard_and_tokens_stay_text(opened) -> None:
+    open_page, troubles = opened
+    page = open_page()
+    canvas, readout = page.locator(".panel canvas").first, page.locator(".readout").first
+    canvas.focus()
+    for _ in range(21):
+        canvas.press("ArrowDown")
+        if EVIL in readout.inner_text():
+            break
+    assert f"“{EVIL}”" in readout.inner_text()
+    canvas.hover(position={"x": 65, "y": 60})
+    assert readout.inner_text().startswith("t = 1 ")
+    assert "attention α 1.00 · probe β 1.00" in readout.inner_text()
+    assert page.get_by_text(EVIL, exact=True).count() == 2, "in a sentence and in a table"
+    assert page.locator("img").count() == 0
+    assert troubles == []

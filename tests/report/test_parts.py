@@ -1,0 +1,28 @@
+import subprocess
+import sys
+
+import pytest
+
+from attndyn.report.parts import SentenceLine, Table
+
+
+def test_importing_parts_and_page_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, attndyn.report.parts, attndyn.report.page\n"
+        "print(sorted({'torch', 'altair', 'vl_convert', 'pyarrow', 'numpy', 'jinja2'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["", "Loss", "a b", "../up", "a--b", "ä"])
+def test_a_name_that_is_no_file_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="part name"):
+        Table(name=name, title="t", caption="c", columns=(), rows=())
+
+
+def test_a_short_row_and_a_missing_weight_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 columns"):
+        Table(name="t", title="t", caption="c", columns=("a", "b"), rows=((1,),))
+    with pytest.raises(ValueError, match="2 tokens and 1 weights"):
+        SentenceLine(tokens=("a", "b"), weights=(1.0,))
