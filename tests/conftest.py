@@ -31,7 +31,7 @@ hypothesis.settings.register_profile("attndyn", deadline=None, derandomize=True,
 hypothesis.settings.load_profile("attndyn")
 
 
-class NetworkUsed(Exception):
+class NetworkUsed(RuntimeError):
     """A test, or what it tests, tried to open a socket."""
 
 

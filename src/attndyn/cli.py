@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except RunError as error:
         stop(error, 1)
     except BrokenPipeError:  # the reader of our output has gone, as in `attndyn list | head -1`
-        sys.stdout = None  # type: ignore[assignment]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -175,6 +176,10 @@ def show_run(study: Any, options: RunOptions) -> None:
     live = Live(study.headline)
     folder = options.out or verbs.default_folder(study, options.scale)
     page = has_charts()
+    if not verbs.is_finished(folder):
+        from attndyn.runner import keep_freed_memory
+
+        keep_freed_memory()
     try:
         run = verbs.run(
             study,

@@ -1,10 +1,10 @@
 """The copying translator of one replica, straight from its equations: no merged maps, no replica axis.
 
-    h_l = encoder(e(x_l)),  s_t = decoder(e(y_{t-1})), started from the encoder's last (h, c)
-    α_t = softmax_l (W_q s_t + b_q) · h_l
-    c_t = Σ_l α_tl h_l
-    code: logits = W_o tanh(W_h [s_t; W_c c_t + b_c] + b_h) + b_o
-    text: logits = W_o relu(W_h [s_t; c_t] + b_h) + b_o, and b_q = 0
+h_l = encoder(e(x_l)),  s_t = decoder(e(y_{t-1})), started from the encoder's last (h, c)
+α_t = softmax_l (W_q s_t + b_q) · h_l
+c_t = Σ_l α_tl h_l
+code: logits = W_o tanh(W_h [s_t; W_c c_t + b_c] + b_h) + b_o
+text: logits = W_o relu(W_h [s_t; c_t] + b_h) + b_o, and b_q = 0
 """
 
 import torch

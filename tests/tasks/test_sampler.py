@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attndyn.tasks import CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets
-from attndyn.tasks.sampler import Batch
+from attndyn.tasks.sampler import BLOCK, Batch
 from attndyn.tasks.streams import EVALUATION, TRAIN, Streams
 
 SEEDS = [0, 3, 9]
@@ -44,9 +44,12 @@ def test_tokens_stand_where_they_should(task: CopyTask) -> None:
 
 
 @every_task
-def test_the_sampler_takes_the_training_stream_of_the_step(task: CopyTask) -> None:
-    batch = task.build(SEEDS).batch(5, 6)
-    assert torch.equal(batch.source[..., :-1], task.draw(Streams(SEEDS), TRAIN, 5, 6))
+def test_a_batch_is_the_training_stream_of_its_step_whenever_it_is_asked_for(task: CopyTask) -> None:
+    """Words are drawn for several steps at once; neither a resumed run nor another batch size notices."""
+    sampler = task.build(SEEDS)
+    for step, size in ((BLOCK - 1, 6), (BLOCK, 6), (0, 6), (3 * BLOCK + 2, 6), (3 * BLOCK + 2, 4), (3 * BLOCK + 3, 4)):
+        drawn = task.draw(Streams(SEEDS), TRAIN, [step], size)[:, 0]
+        assert torch.equal(sampler.batch(step, size).source[..., :-1], drawn)
 
 
 @every_task
@@ -104,7 +107,7 @@ def test_a_replica_does_not_know_its_neighbours(task: CopyTask) -> None:
 def test_all_seeds_are_judged_on_the_same_inputs(task: CopyTask) -> None:
     batch = task.build(SEEDS).evaluation(6)
     assert torch.equal(batch.source, batch.source[:1].expand_as(batch.source))
-    assert torch.equal(batch.source[:1, :, :-1], task.draw(Streams([0]), EVALUATION, 0, 6))
+    assert torch.equal(batch.source[:1, :, :-1], task.draw(Streams([0]), EVALUATION, [0], 6)[:, 0])
 
 
 def test_no_seed_trains_on_what_it_is_judged_on() -> None:

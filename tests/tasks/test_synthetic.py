@@ -21,11 +21,11 @@ TASKS = [Permutations(4), Subsets(3, of=5), PermutedCopy(3, of=5), PermutationMi
 
 
 def drawn(task: CopyTask, seeds: list[int], rows: int, step: int = 0) -> list[list[list[int]]]:
-    words = task.draw(Streams(seeds), TRAIN, step, rows)
-    assert words.shape == (len(seeds), rows, task.length)
+    words = task.draw(Streams(seeds), TRAIN, [step + 5, step], rows)
+    assert words.shape == (len(seeds), 2, rows, task.length)
     assert words.min() >= 0
     assert words.max() < task.words
-    return words.tolist()
+    return words[:, 1].tolist()
 
 
 @given(seed=SEED, n=st.integers(1, 12))

@@ -91,9 +91,17 @@ class Study:
     def figures(self, metrics: Metrics) -> Iterator[Part]:
         raise NotImplementedError
 
+    @property
+    def caveat(self) -> str:
+        """What stands between these settings and the published ones; said beside every verdict."""
+        return ""
+
     def claims(self, metrics: Metrics) -> list[Claim]:
         """Every statement of the study, judged or not."""
-        judged = dict(self.judge(metrics))
+        judged = {
+            id: replace(judgement, why="; ".join(filter(None, (judgement.why, self.caveat))))
+            for id, judgement in self.judge(metrics)
+        }
         untried = Judgement(measured="–", verdict=NOT_JUDGED, why="these settings do not train what it needs")
         return [Claim(statement, judged.get(statement.id, untried)) for statement in self.statements]
 

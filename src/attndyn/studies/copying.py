@@ -111,11 +111,12 @@ class Copying(Study):
         return Condition(name=name, task=task, **(common | changes))
 
     @property
-    def as_published(self) -> bool:
-        """Whether counts of runs can be compared with the figure's, or only their direction."""
+    def caveat(self) -> str:
+        """Counts of runs can be compared with the figure's at its own settings only; elsewhere their direction."""
         paper = Copying()
-        names = ("steps", "length", "words", "hidden", "batch", "lr", "relabel", "reading")
-        return all(getattr(self, name) == getattr(paper, name) for name in names)
+        names = ("length", "words", "hidden", "batch", "steps", "lr", "relabel", "reading")
+        other = [f"{name} {getattr(self, name)}" for name in names if getattr(self, name) != getattr(paper, name)]
+        return f"not the published size ({', '.join(other)}): direction only" if other else ""
 
     def outcomes(self, metrics: Metrics) -> dict[str, Outcomes]:
         from attndyn.studies.outcomes import Outcomes
@@ -187,7 +188,8 @@ class Copying(Study):
             statement="a mixture of permutations of two disjoint sets also fails at times and is slower",
             published="direction",
             rule="holds if the interval of the failing share lies above .05 and that of the delay behind the control "
-            "above 0; differs if one of the two contradicts (below .2; below 0)",
+            "above 0 (a run that does not learn counts as one that learns at the last step); differs if one of the two "
+            "contradicts (below .2; below 0)",
         ),
         Statement(
             id="B-10",
@@ -248,13 +250,13 @@ class Copying(Study):
 
         yield (
             "S-22",
-            outcomes.fails_like(hard, [(7, 20), (8, 20)]) if self.as_published else outcomes.often_fails(hard),
+            outcomes.often_fails(hard) if self.caveat else outcomes.fails_like(hard, [(7, 20), (8, 20)]),
         )
         yield "S-23", outcomes.always_learned(easy)
         yield "S-24", outcomes.later(hard, easy)
         yield "B-10", outcomes.easier(easy, hard)
         if self.controls:
-            fails, delay = outcomes.often_fails(runs[self.mixture]), outcomes.later(runs[self.mixture], easy)
+            fails, delay = outcomes.often_fails(runs[self.mixture]), outcomes.slower(runs[self.mixture], easy)
             yield "S-25", outcomes.both(fails, delay)
             yield "O-09", outcomes.always_learned(runs[self.iid])
             yield "B-11", self._alike(metrics.curves(UNIFORM, "mean state spread").last)
@@ -289,8 +291,8 @@ class Copying(Study):
         yield Curves(
             name="accuracy",
             title="Accuracy of every seed",
-            caption="Token accuracy on the fixed evaluation sequences, the end token included. Thick: the median over seeds, "
-            "which lies between the two groups where about half of them fail.",
+            caption="Token accuracy on the fixed evaluation sequences, the end token included. Thick: the median, which "
+            "lies between the two groups where about half of the seeds fail.",
             metric="accuracy",
             y_title="accuracy",
             y_domain=(0.0, 1.0),

@@ -169,13 +169,21 @@ def often_fails(runs: Outcomes) -> Judgement:
 
 
 def later(runs: Outcomes, control: Outcomes) -> Judgement:
-    """Among runs that learn, the mean step at which they do is later than the control's."""
-    first, second = (some.learned_at[some.learned] for some in (runs, control))
+    """Among the runs that learn, the mean step at which they do is later than the control's."""
+    return _delay(runs.learned_at[runs.learned], control.learned_at[control.learned])
+
+
+def slower(runs: Outcomes, control: Outcomes) -> Judgement:
+    """As `later`, over all runs: one that does not learn in time counts as learning at the last step, so that the
+    delay found is the least it can be."""
+    first, second = (np.where(some.learned, some.learned_at, some.steps) for some in (runs, control))
+    return _delay(first, second)
+
+
+def _delay(first: np.ndarray, second: np.ndarray) -> Judgement:
     if min(len(first), len(second)) < 2:
-        return Judgement(
-            measured=f"{len(first)} and {len(second)} runs learn: too few to compare",
-            verdict=verdicts.INCONCLUSIVE,
-        )
+        few = f"{len(first)} and {len(second)} runs learn: too few to compare"
+        return Judgement(measured=few, verdict=verdicts.INCONCLUSIVE)
     interval = verdicts.difference_interval(first.tolist(), second.tolist())
     return Judgement(
         measured=f"steps {span_of_steps(first)} against {span_of_steps(second)}",

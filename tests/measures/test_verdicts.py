@@ -1,0 +1,129 @@
+from fractions import Fraction
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from attndyn.measures import verdicts
+from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Interval
+
+
+@given(n=st.integers(1, 200), data=st.data())
+def test_share_interval_is_clopper_and_pearsons(n: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(0, n))
+    expected = binomtest(k, n).proportion_ci(confidence_level=0.95, method="exact")
+    interval = verdicts.share_interval(k, n)
+    assert interval.low == pytest.approx(expected.low, abs=1e-9)
+    assert interval.high == pytest.approx(expected.high, abs=1e-9)
+    assert interval.low <= k / n <= interval.high
+
+
+def test_share_interval_of_all_and_of_none() -> None:
+    """With no success the upper end solves (1 − p)^n = .025."""
+    assert verdicts.share_interval(0, 20) == pytest.approx((0, 1 - 0.025 ** (1 / 20)))
+    assert verdicts.share_interval(20, 20) == pytest.approx((0.025 ** (1 / 20), 1))
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 0), (-1, 5), (6, 5)])
+def test_what_is_no_share_raises(k: int, n: int) -> None:
+    with pytest.raises(ValueError, match="not a share"):
+        verdicts.share_interval(k, n)
+
+
+def by_hand(a: int, n_a: int, b: int, n_b: int) -> tuple[float, float, float]:
+    """Fisher's p from the hypergeometric distribution in fractions: two-sided, greater, less."""
+    total = comb(n_a + n_b, a + b)
+
+    def chance(x: int) -> Fraction:
+        return Fraction(comb(n_a, x) * comb(n_b, a + b - x), total)
+
+    possible = range(max(0, a + b - n_b), min(n_a, a + b) + 1)
+    here = chance(a)
+    two_sided = sum(chance(x) for x in possible if chance(x) <= here)
+    return (
+        float(two_sided),
+        float(sum(chance(x) for x in possible if x >= a)),
+        float(sum(chance(x) for x in possible if x <= a)),
+    )
+
+
+def test_fisher_on_the_lady_tasting_tea() -> None:
+    """Three of four cups against one of four: 17/70, and twice that."""
+    assert verdicts.fisher(3, 4, 1, 4, "greater") == pytest.approx(17 / 70)
+    assert verdicts.fisher(3, 4, 1, 4) == pytest.approx(34 / 70)
+    assert verdicts.fisher(1, 4, 3, 4, "less") == pytest.approx(17 / 70)
+
+
+@given(n_a=st.integers(1, 15), n_b=st.integers(1, 15), data=st.data())
+def test_fisher_by_hand(n_a: int, n_b: int, data: st.DataObject) -> None:
+    a, b = data.draw(st.integers(0, n_a)), data.draw(st.integers(0, n_b))
+    found = [verdicts.fisher(a, n_a, b, n_b, side) for side in ("two-sided", "greater", "less")]
+    assert found == pytest.approx(by_hand(a, n_a, b, n_b), abs=1e-9)
+
+
+FIRST, SECOND = [5.0, 7.0, 6.0, 9.0, 8.0], [1.0, 3.0, 2.0, 2.0]
+
+
+def test_a_difference_repeats() -> None:
+    assert verdicts.difference_interval(FIRST, SECOND) == verdicts.difference_interval(FIRST, SECOND)
+
+
+def test_a_difference_lies_around_the_difference_of_means() -> None:
+    low, high = verdicts.difference_interval(FIRST, SECOND)
+    assert low < 7 - 2 < high
+    # 1.96 standard errors of the bootstrap: √(var/n + var/n), with the variances divided by n
+    spread = 1.96 * (2.0 / 5 + 0.5 / 4) ** 0.5
+    assert high - low == pytest.approx(2 * spread, rel=0.1)
+
+
+def test_a_difference_shifts_scales_and_turns() -> None:
+    low, high = verdicts.difference_interval(FIRST, SECOND)
+    moved = verdicts.difference_interval([3 * value + 10 for value in FIRST], [3 * value for value in SECOND])
+    assert moved == pytest.approx((3 * low + 10, 3 * high + 10))
+    turned = verdicts.difference_interval(SECOND, FIRST)
+    assert turned == pytest.approx((-high, -low), abs=0.1)  # other resamples
+
+
+def test_constant_runs_leave_no_doubt() -> None:
+    assert verdicts.difference_interval([4.0, 4.0], [1.0, 1.0, 1.0]) == (3, 3)
+
+
+@pytest.mark.parametrize(("first", "second"), [([1.0], [1.0, 2.0]), ([1.0, 2.0], [1.0]), ([], [])])
+def test_one_run_is_no_distribution(first: list[float], second: list[float]) -> None:
+    with pytest.raises(ValueError, match="at least two runs"):
+        verdicts.difference_interval(first, second)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.1, 2.0, HOLDS),
+        (-2.0, -0.1, DIFFERS),
+        (-1.0, 1.0, INCONCLUSIVE),
+        (0.0, 1.0, INCONCLUSIVE),
+        (-1.0, 0.0, INCONCLUSIVE),
+    ],
+)
+def test_by_sign(low: float, high: float, verdict: str) -> None:
+    assert verdicts.by_sign(Interval(low, high)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.51, 0.9, HOLDS),
+        (0.1, 0.49, DIFFERS),
+        (0.4, 0.6, INCONCLUSIVE),
+        (0.5, 1.0, INCONCLUSIVE),
+        (0.0, 0.5, INCONCLUSIVE),
+    ],
+)
+def test_by_majority(low: float, high: float, verdict: str) -> None:
+    assert verdicts.by_majority(Interval(low, high)) == verdict
+
+
+def test_there_are_five_different_verdicts() -> None:
+    assert len(set(verdicts.VERDICTS)) == 5
+    assert {HOLDS, DIFFERS, INCONCLUSIVE} < set(verdicts.VERDICTS)
