@@ -29,7 +29,9 @@ from attndyn.training.recorder import Recorder, join, part
 CHUNK = 16
 """Replicas trained side by side on a CPU; at paper scale one save of them takes 260 MB."""
 DIVERGED = "diverged"
-SAVE_SECONDS = 20.0
+SAVE_SECONDS = 5.0
+SAVE_SHARE = 0.05
+"""At most this share of the time goes into saving."""
 SEGMENT_SECONDS = 1.0
 
 
@@ -142,7 +144,7 @@ class Runner:
             for index, worker in enumerate(workers):
                 worker.trainer.load(part(state, index))
         before = sum(unit.condition.steps * len(unit.seeds) for done in self.chunks[:number] for unit in done)
-        last_save, segment = time.monotonic(), 1
+        last_save, pause, segment = time.monotonic(), SAVE_SECONDS, 1
         while any(not worker.finished for worker in workers):
             started = time.monotonic()
             waiting = [worker for worker in workers if not worker.finished]
@@ -154,9 +156,10 @@ class Runner:
             done = sum(worker.trainer.step * len(worker.unit.seeds) for worker in workers)
             self.progress(before + done, self.total, self.seconds, self.recorder.rows)
             segment = max(1, round(segment * min(2.0, SEGMENT_SECONDS / max(now - started, 1e-3))))
-            if stop.is_set() or now - last_save > SAVE_SECONDS:
+            if stop.is_set() or now - last_save > pause:
                 self._save(number, workers)
                 last_save = time.monotonic()
+                pause = max(SAVE_SECONDS, (last_save - now) / SAVE_SHARE)
             if stop.is_set():
                 raise KeyboardInterrupt
         for worker in workers:

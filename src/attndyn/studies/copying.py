@@ -291,8 +291,8 @@ class Copying(Study):
         yield Curves(
             name="accuracy",
             title="Accuracy of every seed",
-            caption="Token accuracy on the fixed evaluation sequences, the end token included. Thick: the median, which "
-            "lies between the two groups where about half of the seeds fail.",
+            caption="Token accuracy on the fixed evaluation sequences, the end token included. Thick: the median, "
+            "which lies between the two groups where about half of the seeds fail.",
             metric="accuracy",
             y_title="accuracy",
             y_domain=(0.0, 1.0),
