@@ -310,11 +310,31 @@ def test_a_finished_training_is_not_trained_again(tmp_path: Path, uninterrupted:
 def test_the_working_time_goes_on(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path, progress=interrupting(2)).execute()
-    before = checkpoint.latest(tmp_path).seconds
-    assert before > 0
+    save = checkpoint.latest(tmp_path)
+    assert 0 < save.seconds < 60
+    checkpoint.write(tmp_path, replace(save, number=save.number + 1, seconds=1000.0))
     runner = make(tmp_path)
     runner.execute()
-    assert runner.seconds > before
+    assert 1000 < runner.seconds < 1060
+
+
+def save_after_each_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SAVE_SHARE", 1e9)
+
+
+@pytest.mark.parametrize(("share", "fewest", "most"), [(1e9, 4, 10), (1e-9, 2, 2)])
+def test_saving_takes_no_more_than_its_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, fewest: int, most: int
+) -> None:
+    """Where a save has used up its share, only the one at the end of the chunk follows the first."""
+    save_after_each_segment(monkeypatch)
+    monkeypatch.setattr(module, "SAVE_SHARE", share)
+    saves, write = [], checkpoint.write
+    monkeypatch.setattr(checkpoint, "write", lambda folder, save: (saves.append(save.number), write(folder, save)))
+    make(tmp_path).execute()
+    assert saves == list(range(1, len(saves) + 1))
+    assert fewest <= len(saves) <= most
 
 
 class Crash(Exception):
@@ -325,7 +345,7 @@ class Crash(Exception):
 def test_a_crash_loses_only_what_came_after_the_last_save(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, bytes], at: int
 ) -> None:
-    monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
+    save_after_each_segment(monkeypatch)
     calls = 0
 
     def progress(*where: Any) -> None:
@@ -344,7 +364,7 @@ def test_a_crash_loses_only_what_came_after_the_last_save(
 def test_a_crash_between_traces_and_save_is_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, bytes], at: int
 ) -> None:
-    monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
+    save_after_each_segment(monkeypatch)
     calls, write = 0, checkpoint.write
 
     def crash(folder: Path, save: checkpoint.Save) -> None:
@@ -366,7 +386,7 @@ def test_a_crash_between_traces_and_save_is_no_harm(
 def test_a_damaged_newest_save_is_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, bytes]
 ) -> None:
-    monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
+    save_after_each_segment(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path, progress=interrupting(3)).execute()
     newest = max((tmp_path / "checkpoints").glob("save-*"))

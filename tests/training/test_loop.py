@@ -117,7 +117,7 @@ def test_training_leaves_the_random_state_alone() -> None:
 
 @dataclass
 class Breaks:
-    """Likelihood whose value or whose gradient is not finite for one replica, once it is asked for the nth time."""
+    """Likelihood whose value or whose gradient is not finite for one replica, from the nth time it is asked."""
 
     replica: int
     at: int
@@ -126,11 +126,11 @@ class Breaks:
 
     def __call__(self, logits: Tensor, alpha: Tensor, batch: Any) -> Tensor:
         losses = Likelihood()(logits, alpha, batch)
-        if self.asked == self.at and self.how == "loss":
+        if self.asked >= self.at and self.how == "loss":
             spoiled = torch.zeros_like(losses)
             spoiled[self.replica] = torch.nan
             losses = losses + spoiled
-        elif self.asked == self.at:
+        elif self.asked >= self.at:
             # √x at 0: the value is finite, the gradient is not.
             none = (logits[self.replica] * 0).sum().sqrt()
             losses = torch.cat([losses[: self.replica], losses[self.replica, None] + none, losses[self.replica + 1 :]])

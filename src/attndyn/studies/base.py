@@ -65,7 +65,7 @@ class Study:
 
     name: ClassVar[str]
     title: ClassVar[str]
-    source: ClassVar[str]
+    source: ClassVar[str] = ""
     headline: ClassVar[str] = "accuracy"
     """The metric of the live line."""
     demo: ClassVar[dict[str, Any]] = {}
@@ -82,14 +82,25 @@ class Study:
 
     def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         """(id of a statement, judgement) for all that these settings can judge."""
-        raise NotImplementedError
+        yield from ()
 
     def finding(self, metrics: Metrics) -> str:
-        """What was found, in a sentence."""
-        raise NotImplementedError
+        """What was found, in a sentence; by default the headline metric at the end."""
+        ends = {name: metrics.curves(name, self.headline).last for name in metrics.conditions}
+        found = (f"{values.mean():.2f} on {name} ({len(values)} seeds)" for name, values in ends.items())
+        return f"In the end {self.headline} is {', '.join(found)}."
 
     def figures(self, metrics: Metrics) -> Iterator[Part]:
-        raise NotImplementedError
+        """What the page shows; by default the headline metric of every seed."""
+        from attndyn.report.parts import Curves
+
+        yield Curves(
+            name="headline",
+            title=self.headline,
+            caption="One line a seed.",
+            metric=self.headline,
+            y_title=self.headline,
+        )
 
     @property
     def caveat(self) -> str:

@@ -33,7 +33,8 @@ class Copying(Study):
     title: ClassVar[str] = "Copying permutations: without co-occurrence, attention often fails to learn"
     source: ClassVar[str] = "Snell et al., arXiv 2103.07601, section 3.3 and figure 2"
     demo: ClassVar[dict[str, Any]] = {
-        "length": 12, "words": 18, "hidden": 64, "batch": 64, "seeds": 8, "controls": False, "longer": 1,
+        "length": 12, "words": 18, "hidden": 64, "batch": 64, "seeds": 8, "evaluation": 24, "controls": False,
+        "longer": 1,
     }  # fmt: skip
 
     seeds: int = 20
@@ -330,7 +331,7 @@ class Copying(Study):
             rows=tuple(row for some in runs.values() for row in some.whereabouts(metrics)),
         )  # fmt: skip
         panels = [
-            Panel(title=f"{title} (seed {seed})", condition=some.condition, replica=seed)
+            Panel(title=f"{title} by seed {seed}", condition=some.condition, replica=seed)
             for some, learned, title in (
                 (hard, True, f"{self.permutations}: learned"),
                 (hard, False, f"{self.permutations}: failed"),
