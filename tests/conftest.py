@@ -1,27 +1,22 @@
 """What holds for every test: shapes in signatures are checked, one torch thread a worker, no network.
 
-The hook covers the folders whose signatures carry shapes. Functions whose annotations name something that is
-imported for type checkers only (the attention rules, `Likelihood`) are left unchecked by it.
+Functions whose annotations name something that is imported for type checkers only (the attention rules, `Likelihood`)
+are left unchecked by the hook.
 """
 
 import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, runtime_checkable
+from typing import Any
 
 import hypothesis
 import pytest
 from jaxtyping import install_import_hook
 
-CHECKED = ["attndyn.tasks", "attndyn.models", "attndyn.training", "attndyn.probes", "attndyn.measures"]
-install_import_hook(CHECKED, "beartype.beartype")
+install_import_hook("attndyn", "beartype.beartype")
 
 import torch  # noqa: E402 (nothing of attndyn may be imported before the hook)
-
-from attndyn.models.rules import AttentionRule  # noqa: E402
-
-runtime_checkable(AttentionRule)  # beartype refuses a signature that names a protocol it cannot check
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)

@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from attndyn.errors import UserError
 from attndyn.probes.trace import Trace
 from attndyn.store.metrics import Row
 from attndyn.training.condition import Condition
@@ -35,6 +36,7 @@ SAVE_SHARE = 0.05
 SEGMENT_SECONDS = 1.0
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Is told where the work stands: units of work done and in all, seconds worked, the rows so far."""
 
@@ -88,7 +90,9 @@ class Worker:
 
     def __init__(self, unit: Unit, device: str) -> None:
         self.unit = unit
-        self.trainer = Trainer(unit.condition, unit.seeds, device)
+        condition = unit.condition
+        rows = [condition.seeds.index(seed) for seed in unit.seeds]
+        self.trainer = Trainer(replace(condition, optimiser=condition.optimiser.take(rows)), unit.seeds, device)
         self.examples = self.trainer.task.evaluation(unit.condition.evaluation)
 
     @property
@@ -97,9 +101,12 @@ class Worker:
 
     def advance(self, steps: int, stop: threading.Event) -> list[Observation]:
         """Trains and observes; the observation of a step belongs to the training step that led to it."""
+        if stop.is_set():
+            return []
         seen = [] if self.trainer.step else [observe(self.trainer, self.examples)]
-        for _ in range(steps):
-            if self.finished or stop.is_set():
+        for number in range(steps):
+            # the first step is always taken: a step 0 that was observed must not be observed again on resuming
+            if self.finished or (number and stop.is_set()):
                 break
             self.trainer.advance()
             if not self.trainer.stopped:
@@ -109,6 +116,9 @@ class Worker:
 
 class Runner:
     def __init__(self, conditions: Sequence[Condition], recorder: Recorder, device: str, progress: Progress) -> None:
+        names = [condition.name for condition in conditions]
+        if len(set(names)) < len(names):
+            raise UserError(f"two conditions have one name: {', '.join(names)}")
         self.conditions, self.recorder, self.progress = conditions, recorder, progress
         self.device = device
         self.chunks = plan(conditions, device)
@@ -183,9 +193,12 @@ class Runner:
 
     def _record(self, chunk: int, worker: Worker, seen: list[Observation]) -> None:
         unit = worker.unit
+        frozen = [step if step != NEVER else unit.condition.steps for step in worker.trainer.diverged.tolist()]
         for observation in seen:
             for name, value in observation.values:
                 for row, seed in enumerate(unit.seeds):
+                    if observation.step > frozen[row]:
+                        continue
                     if value.ndim == 1:
                         number = float(value[row])
                         self.recorder.metric(Row(unit.condition.name, seed, observation.step, name, number))

@@ -69,7 +69,6 @@ def test_a_trace_holds_no_graph(trace: Trace) -> None:
         assert not value.requires_grad
 
 
-@pytest.mark.filterwarnings("ignore:grad and param do not obey the gradient layout contract")
 def test_observing_between_steps_changes_no_bit() -> None:
     condition = Condition(
         name="tiny", task=Permutations(3), model=Seq2Seq(8), seeds=SEEDS, steps=6, batch=4, optimiser=Adam(lr=1e-2)

@@ -136,7 +136,7 @@ def make_parts() -> list[Part]:
             caption="Thin: one seed each. Thick: the median over seeds.",
             metric="agreement",
             y_title="share of positions",
-            y_domain=(0, 1),
+            y_domain=(0.0, 1.0),
             reference=1 / 21,
             reference_label="chance",
         ),
@@ -147,7 +147,7 @@ def make_parts() -> list[Part]:
             caption="The lexical probe β rises before attention α does; where β is flat, α never moves.",
             metric=(("agreement", "attention α"), ("probe", "probe β")),
             y_title="weight on the right position",
-            y_domain=(0, 1),
+            y_domain=(0.0, 1.0),
         ),
         Maps(
             name="maps",

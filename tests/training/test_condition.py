@@ -55,7 +55,7 @@ def test_impossible_numbers_are_refused(name: str) -> None:
 
 
 def test_a_condition_needs_a_seed() -> None:
-    with pytest.raises(UserError, match="at least one seed"):
+    with pytest.raises(UserError, match="needs seeds"):
         make_condition(seeds=())
 
 

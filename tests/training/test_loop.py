@@ -14,9 +14,6 @@ from attndyn.tasks import Iid, Permutations, PermutedCopy
 from attndyn.training.condition import Adam, Condition, Likelihood
 from attndyn.training.loop import NEVER, Trainer
 
-# See test_a_stacked_step_warns_of_nothing.
-pytestmark = pytest.mark.filterwarnings("ignore:grad and param do not obey the gradient layout contract")
-
 SEEDS = (0, 3, 9)
 TINY = Condition(
     name="tiny", task=Permutations(3), model=Seq2Seq(8), seeds=SEEDS, steps=10, batch=4, optimiser=Adam(lr=1e-2)
@@ -175,9 +172,6 @@ def test_a_frozen_replica_stays_frozen_when_it_is_resumed() -> None:
     assert not torch.equal(resumed.optimiser.values[0], trainer.optimiser.values[0])
 
 
-@pytest.mark.xfail(
-    reason="BUG: with more than one replica PyTorch warns once that grad and param do not obey the layout contract"
-)
 def test_a_stacked_step_warns_of_nothing() -> None:
     """PyTorch says it once a process, so it is asked for in a process of its own."""
     program = """if True:

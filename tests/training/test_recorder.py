@@ -53,7 +53,6 @@ def test_saves_are_numbered_on_after_resuming(tmp_path: Path) -> None:
     assert checkpoint.latest(tmp_path).number == 2
 
 
-@pytest.mark.xfail(reason="BUG: checkpoint.write renames onto the damaged save of the same number: ENOTEMPTY")
 def test_resuming_from_the_save_before_a_damaged_one_can_save_again(tmp_path: Path) -> None:
     recorder = recorded(tmp_path)
     for chunk in range(2):

@@ -38,9 +38,10 @@ def normalised_entropy(
         length = torch.full_like(entropy[:, :, :1], alpha.shape[-1])
     else:
         length = source_mask.sum(dim=-1, keepdim=True).to(alpha.dtype)
-    if bool((length < 2).any()):
+    counts = torch.ones_like(entropy, dtype=torch.bool) if target_mask is None else target_mask
+    if bool(((length < 2) & counts).any()):
         raise ValueError("the entropy of attention over fewer than two positions is not defined")
-    return masked_mean(entropy / length.log(), target_mask)
+    return masked_mean(entropy / length.clamp_min(2).log(), target_mask)
 
 
 def peak_share(
@@ -63,10 +64,11 @@ def mass(
     alpha: Float[Tensor, "replica batch query key"],
     align: Int[Tensor, "replica batch query"],
     offset: int = 0,
+    source_mask: Bool[Tensor, "replica batch key"] | None = None,
     target_mask: Bool[Tensor, "replica batch query"] | None = None,
 ) -> Float[Tensor, " replica"]:
     """Mean attention on the right source position, shifted by `offset`."""
-    position, counts = _shifted(align, offset, alpha.shape[-1], None, target_mask)
+    position, counts = _shifted(align, offset, alpha.shape[-1], source_mask, target_mask)
     return masked_mean(alpha.gather(-1, position[..., None])[..., 0], counts)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attndyn.errors import UserError
 from attndyn.training.condition import Likelihood
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ class Reading:
     """Runs at step 0, every `every` steps, and after the last step."""
 
     every: int
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise UserError(f"a reading is taken every 1 or more steps, not every {self.every}")
 
     def due(self, step: int, last: int) -> bool:
         return step % self.every == 0 or step == last
@@ -58,7 +63,7 @@ class Attention(Reading):
                 f"attention right{name}",
                 focus.peak_share(alpha, batch.align, offset, batch.source_mask, batch.target_mask),
             )
-            yield f"attention mass{name}", focus.mass(alpha, batch.align, offset, batch.target_mask)
+            yield f"attention mass{name}", focus.mass(alpha, batch.align, offset, batch.source_mask, batch.target_mask)
         yield "attention mass end", focus.mass_on_last(alpha, batch.source_mask, batch.target_mask)
 
 

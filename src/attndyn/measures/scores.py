@@ -10,6 +10,8 @@ def masked_mean(
     keep: Bool[Tensor, "replica batch query"] | None,
 ) -> Float[Tensor, " replica"]:
     """Mean over the positions that count; a replica without any raises, and is never 0."""
+    if values[0].numel() == 0:
+        raise ValueError("no position to average over")
     if keep is None:
         return values.to(torch.float32).mean(dim=(1, 2))
     counts = keep.sum(dim=(1, 2))

@@ -7,13 +7,14 @@ that a row of padding alone gives zeros and never NaN.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
 
+@runtime_checkable
 class AttentionRule(Protocol):
     """(logits [replica, batch, head, query, key], mask [replica, batch, key]) -> weights of the logits' shape."""
 

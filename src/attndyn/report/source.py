@@ -1,13 +1,14 @@
 """What the report reads from a run."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
 
+@runtime_checkable
 class Source(Protocol):
     """A run folder, as `attndyn.store.folder.Run` reads it."""
 

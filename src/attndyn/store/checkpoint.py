@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attndyn.errors import UserError
+from attndyn.spec import digest
 from attndyn.store import atomic
 
 if TYPE_CHECKING:
@@ -55,10 +56,12 @@ def write(folder: Path, save: Save) -> None:
             "seconds": save.seconds,
             "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         }
-        files[MANIFEST] = json.dumps(manifest, indent=1).encode()
+        files[MANIFEST] = json.dumps(manifest | {"check": digest(manifest)}, indent=1).encode()
         for name, data in files.items():
             atomic.write_bytes(part / name, data)
-        os.replace(part, saves / f"save-{save.number:06d}")
+        final = saves / f"save-{save.number:06d}"
+        shutil.rmtree(final, ignore_errors=True)  # a damaged one that was passed over
+        os.replace(part, final)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
@@ -73,12 +76,14 @@ def _read(path: Path) -> Save | None:
 
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
+        if manifest.pop("check") != digest(manifest):
+            return None
         files = {name: (path / name).read_bytes() for name in (STATE, ROWS)}
         if any(hashlib.sha256(data).hexdigest() != manifest["sha256"][name] for name, data in files.items()):
             return None
         number = int(path.name.removeprefix("save-"))
         return Save(number, manifest["chunk"], manifest["seconds"], files[ROWS], load(files[STATE]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

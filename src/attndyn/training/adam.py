@@ -22,11 +22,11 @@ class FlatAdam:
         self.replicas = len(named[0][1])
         self.values: Float[Tensor, "replica parameter"] = torch.cat([p.detach().flatten(1) for _, p in named], 1)
         self.gradient = torch.zeros_like(self.values)
+        self.parameters = [parameter for _, parameter in named]
         start = 0
-        for _, parameter in named:
+        for parameter in self.parameters:
             end = start + parameter[0].numel()
             parameter.data = self.values[:, start:end].view(parameter.shape)
-            parameter.grad = self.gradient[:, start:end].view(parameter.shape)
             start = end
         self.mean, self.square = torch.zeros_like(self.values), torch.zeros_like(self.values)
         self.largest = torch.zeros_like(self.values) if spec.amsgrad else None
@@ -46,6 +46,8 @@ class FlatAdam:
             return None
         rows = [(name,) if isinstance(name, str) else name for name in frozen]
         per_replica = [sum(rows, ())] * self.replicas if isinstance(frozen[0], str) else rows
+        if len(per_replica) != self.replicas:
+            raise ValueError(f"{len(per_replica)} rows of frozen names for {self.replicas} replicas")
         known = {name for name, _ in named}
         for name in {name for row in per_replica for name in row} - known:
             raise ValueError(f"no parameter is called {name!r}; there are {', '.join(sorted(known))}")
@@ -54,9 +56,14 @@ class FlatAdam:
             [torch.cat([torch.full((size,), name not in row) for name, size in sizes]) for row in per_replica]
         ).to(self.values.device)
 
+    def differentiate(self, loss: Float[Tensor, ""]) -> None:
+        """Fills the gradient; what the loss does not depend on has none."""
+        parts = torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True)
+        torch.cat([part.flatten(1) for part in parts], dim=1, out=self.gradient)
+
     @torch.no_grad()
     def step(self, number: int, active: Bool[Tensor, " replica"]) -> None:
-        """The update number 1, 2, …; then the gradient is zero again. Inactive replicas stay as they are."""
+        """The update number 1, 2, … by the gradient. Inactive replicas stay as they are."""
         beta1, beta2 = self.spec.betas
         gradient = self.gradient.masked_fill_(~active[:, None], 0)
         if self.spec.decay:
@@ -71,7 +78,6 @@ class FlatAdam:
         if self.moves is not None:
             update.mul_(self.moves)
         self.values.sub_(update)
-        gradient.zero_()
 
     def state(self) -> dict[str, Tensor]:
         """Everything a resumed run needs, by name."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
@@ -41,6 +42,15 @@ class Adam:
     amsgrad: bool = False
     frozen: tuple[str, ...] | tuple[tuple[str, ...], ...] = ()
 
+    def take(self, rows: Sequence[int]) -> Adam:
+        """The same for some of the replicas."""
+        changes: dict[str, Any] = {}
+        for name in ("lr", "decay", "frozen"):
+            value = getattr(self, name)
+            if isinstance(value, tuple) and value and not isinstance(value[0], str):
+                changes[name] = tuple(value[row] for row in rows)
+        return replace(self, **changes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
@@ -64,5 +74,5 @@ class Condition:
         for name in ("steps", "batch", "evaluation"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not self.seeds:
-            raise UserError("a condition needs at least one seed")
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise UserError(f"a condition needs seeds, each of them once, not {self.seeds}")

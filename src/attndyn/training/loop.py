@@ -30,7 +30,7 @@ class Trainer:
         self.model.train()
         logits, alpha = self.model(batch, condition.rule)
         losses = condition.objective(logits, alpha, batch)
-        losses.sum().backward()
+        self.optimiser.differentiate(losses.sum())
         finite = losses.detach().isfinite() & self.optimiser.gradient.sum(dim=1).isfinite()
         first = ~finite & (self.diverged == NEVER)
         self.diverged.masked_fill_(first, self.step)

@@ -42,7 +42,7 @@ class Recorder:
             atomic.write_bytes(path, save(dict(sorted({**before, **tensors}.items()))))
         self._traces.clear()
         self._saves += 1
-        tensors = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()}
+        tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
         rows = to_parquet(self.rows)
         checkpoint.write(self.folder, checkpoint.Save(self._saves, chunk, seconds, rows, tensors))
 
