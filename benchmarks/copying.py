@@ -29,7 +29,7 @@ from attndyn.training.condition import Condition
 from attndyn.training.loop import Trainer
 from attndyn.training.recorder import Recorder
 
-SEEDS, STEPS, ROUNDS = 4, 20, 3
+SEEDS, STEPS, ROUNDS = 4, 30, 3
 LENGTH, HIDDEN, BATCH, EVALUATION, EVERY = 40, 256, 128, 50, 10
 
 

@@ -131,7 +131,7 @@ class Runner:
         save = self.recorder.resume()
         if save is not None:
             self.seconds = save.seconds
-        with one_thread_each(), stop_requests() as stop, self._pool() as pool:
+        with one_thread_each(), full_precision(), stop_requests() as stop, self._pool() as pool:
             for number, chunk in enumerate(self.chunks):
                 if save is None or number >= save.chunk:
                     state = save.state if save is not None and number == save.chunk else None
@@ -231,6 +231,20 @@ def one_thread_each() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """fp32 means fp32: no TF32 in the products of a GPU, nor in its LSTMs, where PyTorch allows it by default."""
+    backends: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [backend.allow_tf32 for backend in backends]
+    try:
+        for backend in backends:
+            backend.allow_tf32 = False
+        yield
+    finally:
+        for backend, allowed in zip(backends, before, strict=True):
+            backend.allow_tf32 = allowed
 
 
 @contextlib.contextmanager
