@@ -210,7 +210,7 @@ def do_reproduce(words: list[str]) -> None:
     from attndyn.console import Live, print_claims
     from attndyn.studies.base import SCALES
 
-    words = [word for whole in words for word in whole.split("=", 1)] if any("--scale=" in w for w in words) else words
+    words = [word for whole in words for word in whole.split("=", 1)]
     scale = "demo"
     if "--scale" in words:
         place = words.index("--scale")
@@ -219,11 +219,7 @@ def do_reproduce(words: list[str]) -> None:
         scale = words[place + 1]
         del words[place : place + 2]
     names, flags = take_flags(words, ["--json", "--scale"])
-    live = Live("accuracy")
-    try:
-        claims = verbs.reproduce(names, scale=scale, progress=live)
-    finally:
-        live.close()
+    claims = verbs.reproduce(names, scale=scale, progress=lambda study: Live(study.headline))
     if "--json" in flags:
         print(json.dumps(claims, indent=1, ensure_ascii=False))
     else:

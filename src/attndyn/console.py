@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attndyn.store.metrics import Row
@@ -19,12 +19,12 @@ class Live:
     """Says once how long the work will take here, then where it stands: one line that renews itself, or a plain line
     every few seconds when the output is not a terminal."""
 
-    def __init__(self, headline: str, stream: TextIO | None = None) -> None:
+    def __init__(self, headline: str, stream: Any = None) -> None:
         self.headline = headline
         self.stream = stream or sys.stderr
         self.terminal = self.stream.isatty()
         self._latest: dict[tuple[str, str], dict[int, float]] = {}
-        self._read = 0
+        self._read = self._step = 0
         self._start: tuple[int, float] | None = None
         self._estimated = False
         self._shown = time.monotonic()
@@ -33,6 +33,7 @@ class Live:
         for row in rows[self._read :]:
             if row.metric in (self.headline, "loss"):
                 self._latest.setdefault((row.condition, row.metric), {})[row.replica] = row.value
+                self._step = row.step
         self._read = len(rows)
         if self._start is None:  # the first steps also pay for starting up
             self._start = (done, seconds)
@@ -43,20 +44,20 @@ class Live:
             self._estimated = True
             self._print(f"about {duration(seconds + left)} of work on this machine, {duration(left)} left")
         now = time.monotonic()
-        if self.terminal:
+        if done == total:
+            self.close()
+        elif self.terminal:
             self._write("\r\x1b[K" + self._line(done, total, left)[: shutil.get_terminal_size().columns - 1])
         elif now - self._shown > PLAIN_SECONDS:
             self._shown = now
             self._print(self._line(done, total, left))
 
     def _line(self, done: int, total: int, left: float) -> str:
-        conditions = dict.fromkeys(condition for condition, _ in self._latest)
-        now = [
-            f"{condition}: {self.headline} {mean(self._latest[condition, self.headline]):.2f}, "
-            f"loss {mean(self._latest[condition, 'loss']):.2f}"
-            for condition in conditions
-        ]
-        return f"{100 * done // total} % · {' · '.join(now)} · {duration(left)} left"
+        now: dict[str, list[str]] = {}
+        for (condition, metric), values in self._latest.items():
+            now.setdefault(condition, []).append(f"{metric} {sum(values.values()) / len(values):.2f}")
+        parts = [f"{condition}: {', '.join(metrics)}" for condition, metrics in now.items()]
+        return " · ".join([f"{100 * done // total} %", f"step {self._step}", *parts, f"{duration(left)} left"])
 
     def close(self) -> None:
         if self.terminal:
@@ -69,10 +70,6 @@ class Live:
     def _write(self, text: str) -> None:
         self.stream.write(text)
         self.stream.flush()
-
-
-def mean(values: dict[int, float]) -> float:
-    return sum(values.values()) / len(values)
 
 
 def duration(seconds: float) -> str:

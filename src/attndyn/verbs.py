@@ -6,7 +6,7 @@ import datetime
 import platform
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -69,13 +69,15 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
         return _page(study, folder, formats)
 
 
-def reproduce(names: Sequence[str] = (), *, scale: str = "demo", progress: Any = None) -> list[dict[str, Any]]:
+def reproduce(
+    names: Sequence[str] = (), *, scale: str = "demo", progress: Callable[[type[Study]], Progress] | None = None
+) -> list[dict[str, Any]]:
     """The claims of the named studies (all, if none is named): published, measured, verdict."""
     chosen = [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
     return [
         {"study": study.name, **claim}
         for study in chosen
-        for claim in run(study.name, scale=scale, page=False, progress=progress).claims
+        for claim in run(study.name, scale=scale, page=False, progress=progress and progress(study)).claims
     ]
 
 
