@@ -38,7 +38,8 @@ def test_one_line_renews_itself_in_a_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.0, "1 s"), (59.4, "59 s"), (65.0, "1 min 05 s"), (3599.7, "1 h 00 min"), (7380.0, "2 h 03 min")]
+    ("seconds", "words"),
+    [(0.0, "1 s"), (59.4, "59 s"), (65.0, "1 min 05 s"), (3599.7, "1 h 00 min"), (7380.0, "2 h 03 min")],
 )
 def test_duration(seconds: float, words: str) -> None:
     assert duration(seconds) == words
