@@ -211,7 +211,7 @@ def test_no_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_settings_are_refused_by_name(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = call(capsys, "run", "copying", *TINY, "--controls", "--lr", "0.1", "--out", finished)
     assert code == 2
-    assert "lr 0.001 instead of 0.1" in err
+    assert "lr 0.002 instead of 0.1" in err
     assert "longer 2 instead of 1" in err
 
 

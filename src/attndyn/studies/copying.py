@@ -3,76 +3,48 @@
 Source: Snell et al. §3.3, A.3, figure 2 left and middle; their blog post and slides.
 Follows the authors' program (tanh hidden layer, a map on the context, biases, mean loss; the end token counts), with
 seeded data and one fixed evaluation set; `--reading text` follows the paper's equations instead.
-Cost: demo 40 s on two cores; paper about 2.5 h on two cores.
+Cost: demo 30 s on two cores; paper about 2.5 h on two cores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attndyn.errors import UserError
-from attndyn.measures.readings import Answers, Attention, Keep, Lexical, MeanState
 from attndyn.models.rules import NoContext, Uniform
-from attndyn.models.specs import Seq2Seq
-from attndyn.report.parts import Curves, Maps, Panel, Part, Table
-from attndyn.studies.base import Judgement, Statement, Study
+from attndyn.report.parts import Curves, Part
+from attndyn.studies.base import Judgement, Statement
+from attndyn.studies.copy_study import SMALL, CopyStudy
 from attndyn.tasks.synthetic import Iid, PermutationMixture, Permutations, Subsets
-from attndyn.training.condition import Adam, Condition
 
 if TYPE_CHECKING:
-    from attndyn.store.metrics import Metrics, Row
-    from attndyn.studies.outcomes import Outcomes
+    from attndyn.store.metrics import Metrics
+    from attndyn.training.condition import Condition
 
 UNIFORM, NO_CONTEXT = "permutations, uniform attention", "permutations, no context"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copying(Study):
+class Copying(CopyStudy):
     name: ClassVar[str] = "copying"
     title: ClassVar[str] = "Copying permutations: without co-occurrence, attention often fails to learn"
     source: ClassVar[str] = "Snell et al., arXiv 2103.07601, section 3.3 and figure 2"
-    demo: ClassVar[dict[str, Any]] = {
-        "length": 12, "words": 18, "hidden": 64, "batch": 64, "seeds": 8, "evaluation": 24, "controls": False,
-        "longer": 1,
-    }  # fmt: skip
+    demo: ClassVar[dict[str, Any]] = SMALL | {"seeds": 10, "controls": False, "longer": 1}
+    sizes: ClassVar[tuple[str, ...]] = (*CopyStudy.sizes, "relabel")
 
-    seeds: int = 20
-    """Independent training runs for each distribution: seeds 0, 1, 2, …"""
-    steps: int = 200
-    """Training steps."""
-    length: int = 40
-    """Words in a sequence."""
-    words: int = 60
-    """Words the control draws from."""
-    hidden: int = 256
-    """Width of the LSTMs and the embedding."""
-    batch: int = 128
-    """Sequences in a training step."""
-    lr: float = 1e-3
-    """Adam's learning rate."""
-    every: int = 2
-    """Steps between two readings of accuracy, α and β."""
-    evaluation: int = 50
-    """Fixed evaluation sequences."""
     longer: int = 3
     """How many times longer the permutations train, to see whether failing runs recover."""
     controls: bool = True
     """Train the mixture, the i.i.d. words, and permutations under uniform attention and without context."""
     relabel: bool = False
     """Give the outputs an alphabet of their own, so that input and output share no embedding."""
-    reading: Literal["code", "text"] = "code"
-    """Follow the authors' program or the paper's equations."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "steps", "every", "longer"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not 0 < self.lr < float("inf"):
-            raise UserError(f"lr must be a number above 0, not {self.lr}")
-        for _ in self.conditions():  # impossible sizes are refused before anything runs
-            pass
+        super().__post_init__()
+        if self.longer < 1:
+            raise UserError(f"longer must be at least 1, not {self.longer}")
 
     @property
     def permutations(self) -> str:
@@ -92,42 +64,13 @@ class Copying(Study):
 
     def conditions(self) -> Iterator[Condition]:
         permutations = Permutations(self.length, relabel=self.relabel)
-        yield self._condition(self.permutations, permutations, steps=self.steps * self.longer)
-        yield self._condition(self.control, Subsets(self.length, of=self.words, relabel=self.relabel))
+        yield self.condition(self.permutations, permutations, steps=self.steps * self.longer)
+        yield self.condition(self.control, Subsets(self.length, of=self.words, relabel=self.relabel))
         if self.controls:
-            yield self._condition(self.mixture, PermutationMixture(self.length, relabel=self.relabel))
-            yield self._condition(self.iid, Iid(self.length, self.length, relabel=self.relabel))
-            yield self._condition(UNIFORM, permutations, rule=Uniform())
-            yield self._condition(NO_CONTEXT, permutations, rule=NoContext())
-
-    def _condition(self, name: str, task: Any, **changes: Any) -> Condition:
-        common: dict[str, Any] = {
-            "model": Seq2Seq(hidden=self.hidden, reading=self.reading),
-            "seeds": tuple(range(self.seeds)),
-            "steps": self.steps,
-            "batch": self.batch,
-            "optimiser": Adam(lr=self.lr),
-            "evaluation": self.evaluation,
-            "readings": tuple(kind(every=self.every) for kind in (Answers, Attention, Lexical, MeanState, Keep)),
-        }
-        return Condition(name=name, task=task, **(common | changes))
-
-    @property
-    def caveat(self) -> str:
-        """Counts of runs can be compared with the figure's at its own settings only; elsewhere their direction."""
-        paper = Copying()
-        names = ("length", "words", "hidden", "batch", "steps", "lr", "relabel", "reading")
-        other = [f"{name} {getattr(self, name)}" for name in names if getattr(self, name) != getattr(paper, name)]
-        return f"not the published size ({', '.join(other)}): direction only" if other else ""
-
-    def outcomes(self, metrics: Metrics) -> dict[str, Outcomes]:
-        from attndyn.studies.outcomes import Outcomes
-
-        return {name: Outcomes(metrics, name, self.steps) for name in metrics.conditions}
-
-    def analyse(self, metrics: Metrics) -> Iterator[Row]:
-        for runs in self.outcomes(metrics).values():
-            yield from runs.rows()
+            yield self.condition(self.mixture, PermutationMixture(self.length, relabel=self.relabel))
+            yield self.condition(self.iid, Iid(self.length, self.length, relabel=self.relabel))
+            yield self.condition(UNIFORM, permutations, rule=Uniform())
+            yield self.condition(NO_CONTEXT, permutations, rule=NoContext())
 
     def finding(self, metrics: Metrics) -> str:
         import numpy as np
@@ -281,38 +224,9 @@ class Copying(Study):
     def figures(self, metrics: Metrics) -> Iterator[Part]:
         runs = self.outcomes(metrics)
         hard, easy = runs[self.permutations], runs[self.control]
-        yield Table(
-            name="outcomes",
-            title="Who learns",
-            caption=f"Learned: accuracy of at least .95 at step {self.steps}. The authors' own program calls a run bad "
-            "below .6 and leaves out what lies between. Steps are medians over the runs that learned.",
-            columns=("condition", "learned", "failed", "below .6", "accuracy of failures", "β right at", "α right at",
-                     "learned at"),
-            rows=tuple(some.summary() for some in runs.values()),
-        )  # fmt: skip
-        yield Curves(
-            name="accuracy",
-            title="Accuracy of every seed",
-            caption="Token accuracy on the fixed evaluation sequences, the end token included. Thick: the median, "
-            "which lies between the two groups where about half of the seeds fail.",
-            metric="accuracy",
-            y_title="accuracy",
-            y_domain=(0.0, 1.0),
-            reference=0.95,
-            reference_label="learned",
-        )
-        yield Curves(
-            name="stages",
-            title="First the dictionary, then the attention",
-            caption="Share of target positions where the right source position has the largest β (the probe: the "
-            "probability of the right word if all attention sat there) and the largest α. A stage is reached above ½.",
-            metric=(("probe right", "β, the probe"), ("attention right", "α, the attention")),
-            y_title="share of positions",
-            conditions=(self.permutations, self.control),
-            y_domain=(0.0, 1.0),
-            reference=0.5,
-            reference_label="stage reached",
-        )
+        yield self.who_learns(metrics)
+        yield self.accuracy_curves()
+        yield self.stage_curves(self.permutations, self.control)
         yield Curves(
             name="entropy",
             title="How spread out the attention is",
@@ -322,28 +236,5 @@ class Copying(Study):
             conditions=tuple(name for name in metrics.conditions if name not in (UNIFORM, NO_CONTEXT)),
             y_domain=(0.0, 1.0),
         )
-        yield Table(
-            name="where",
-            title="Where the attention sits",
-            caption=f"Mean attention at step {self.steps} on the right source position, on its two neighbours "
-            "and on the end token, and the share of target positions whose largest weight sits there.",
-            columns=("runs", "n", "right", "one before", "one after", "end token", "peak right",
-                     "peak one before", "peak one after", "entropy"),
-            rows=tuple(row for some in runs.values() for row in some.whereabouts(metrics)),
-        )  # fmt: skip
-        panels = [
-            Panel(title=f"{title} by seed {seed}", condition=some.condition, replica=seed)
-            for some, learned, title in (
-                (hard, True, f"{self.permutations}: learned"),
-                (hard, False, f"{self.permutations}: failed"),
-                (easy, True, f"{self.control}: learned"),
-            )
-            if (seed := some.example(learned)) is not None
-        ]
-        yield Maps(
-            name="maps",
-            title="Watch it learn to look",
-            caption="One evaluation sequence: output positions down, input positions across. A run that learned shows "
-            "β gathering on the diagonal before α does.",
-            panels=tuple(panels),
-        )
+        yield self.where_it_sits(metrics)
+        yield self.maps((hard, True), (hard, False), (easy, True))
