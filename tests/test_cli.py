@@ -11,6 +11,7 @@ import pytest
 
 from attndyn import __version__
 from attndyn.cli import main
+from attndyn.studies import STUDIES, find
 
 TINY = ["--length", "4", "--words", "6", "--hidden", "8", "--batch", "8", "--seeds", "2", "--steps", "6"]
 
@@ -66,15 +67,15 @@ def test_every_statement_has_an_entry(finished: Path) -> None:
     assert all(claim["verdict"] != "not judged at this scale" for claim in claims), "the controls were trained"
 
 
-def test_the_statements_are_those_of_the_catalogue() -> None:
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_statements_are_those_of_the_catalogue(study: str) -> None:
     catalogue = Path(__file__).resolve().parents[2] / "shared" / "claims.md"
     if not catalogue.exists():
         pytest.skip("the catalogue of claims is not beside this checkout")
-    from attndyn.studies.copying import Copying
-
     rows = [[cell.strip() for cell in line.split("|")] for line in catalogue.read_text().splitlines()]
-    named = {row[1] for row in rows if len(row) == 7 and "copying" in row[5].split(", ")}
-    assert {statement.id for statement in Copying.statements} == named
+    named = {row[1] for row in rows if len(row) == 7 and study in row[5].split(", ")}
+    assert named
+    assert {statement.id for statement in find(study).statements} == named
 
 
 def test_untried_statements_are_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +136,7 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "attndyn run STUDY" in call(capsys)[1]
     assert "copying" in call(capsys, "list")[1]
     listed = json.loads(call(capsys, "list", "--json")[1])
-    assert [study["name"] for study in listed["studies"]] == ["copying"]
+    assert [study["name"] for study in listed["studies"]] == ["copying", "permuted-copying"]
     code, out, _ = call(capsys, "run", "copying", "--help")
     assert code == 0
     assert "Independent training runs" in out
@@ -145,14 +146,18 @@ def test_reproduce_prints_the_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from attndyn.studies.copying import Copying
+    from attndyn.studies.permuted_copying import PermutedCopying
 
-    small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4, "controls": False, "longer": 1}
-    monkeypatch.setattr(Copying, "demo", small)
+    small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
+    monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
+    monkeypatch.setattr(PermutedCopying, "demo", {**small, "patience": 4})
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")
     assert code == 0
     claims = json.loads(out)
     assert {"study", "id", "published", "measured", "verdict"} <= set(claims[0])
+    assert {claim["study"] for claim in claims} == {"copying"}
+    assert {claim["study"] for claim in json.loads(call(capsys, "reproduce", "--json")[1])} == set(STUDIES)
     assert "verdict" in call(capsys, "reproduce")[1]
 
 

@@ -55,6 +55,13 @@ def by_sign(interval: Interval) -> str:
     return DIFFERS if interval.high < 0 else INCONCLUSIVE
 
 
+def by_margin(interval: Interval, margin: float) -> str:
+    """Of a difference: holds if it lies within ±margin, differs if it lies outside."""
+    if -margin < interval.low and interval.high < margin:
+        return HOLDS
+    return DIFFERS if interval.low > margin or interval.high < -margin else INCONCLUSIVE
+
+
 def by_majority(interval: Interval) -> str:
     """Of a share: holds above one half, differs below it."""
     return by_sign(Interval(interval.low - 0.5, interval.high - 0.5))

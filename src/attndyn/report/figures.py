@@ -59,8 +59,9 @@ def _curve_layers(
     """A thin line for each replica and a thick one for their median, coloured by `field`."""
     import altair as alt
 
+    numbers = "~s" if max(record["step"][-1] for record in records) >= 10_000 else "d"
     curve = alt.Chart().encode(
-        x=alt.X("step:Q", title=part.x_title, scale=alt.Scale(nice=False), axis=alt.Axis(format="~s")),
+        x=alt.X("step:Q", title=part.x_title, scale=alt.Scale(nice=False), axis=alt.Axis(format=numbers)),
         color=alt.Color(f"{field}:N", scale=alt.Scale(domain=domain), legend=_legend(named)),
     )
     if len(domain) > COLOURS:

@@ -9,7 +9,10 @@ from attndyn.errors import UserError
 if TYPE_CHECKING:
     from attndyn.studies.base import Study
 
-STUDIES = {"copying": ("attndyn.studies.copying", "Copying")}
+STUDIES = {
+    "copying": ("attndyn.studies.copying", "Copying"),
+    "permuted-copying": ("attndyn.studies.permuted_copying", "PermutedCopying"),
+}
 
 
 def find(name: str) -> type[Study]:

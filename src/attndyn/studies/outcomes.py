@@ -151,6 +151,34 @@ def always_learned(runs: Outcomes, published: tuple[int, int] = (20, 20)) -> Jud
     )
 
 
+def never_learned(runs: Outcomes, later_on: str = "", published: tuple[int, int] = (0, 20)) -> Judgement:
+    """No run learns; `later_on` says what became of them after the step at which they are judged."""
+    verdict = verdicts.HOLDS
+    if runs.count:
+        p = verdicts.fisher(runs.count, runs.n, *published, alternative="greater")
+        verdict = verdicts.DIFFERS if p < verdicts.LEVEL else verdicts.INCONCLUSIVE
+    return Judgement(
+        measured=f"{runs.count} of {runs.n} learn",
+        interval=verdicts.share_interval(runs.count, runs.n),
+        n=runs.n,
+        verdict=verdict,
+        why="; ".join(filter(None, (runs.failures_in_words(), later_on))),
+    )
+
+
+def same(first: np.ndarray, second: np.ndarray, margin: float) -> Judgement:
+    """Two sets of runs have the same mean: the interval of the difference lies within the margin."""
+    if min(len(first), len(second)) < 2:
+        return Judgement(measured="too few runs to compare", verdict=verdicts.INCONCLUSIVE)
+    interval = verdicts.difference_interval(first.tolist(), second.tolist())
+    return Judgement(
+        measured=f"{first.mean():.3f} against {second.mean():.3f}",
+        interval=interval,
+        n=len(first) + len(second),
+        verdict=verdicts.by_margin(interval, margin),
+    )
+
+
 def often_fails(runs: Outcomes) -> Judgement:
     """Failing is not a rare accident: the interval of the failing share lies above .05 (differs: below .2)."""
     interval = verdicts.share_interval(runs.failed, runs.n)
