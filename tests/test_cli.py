@@ -157,8 +157,10 @@ def test_reproduce_prints_the_claims(
     claims = json.loads(out)
     assert {"study", "id", "published", "measured", "verdict"} <= set(claims[0])
     assert {claim["study"] for claim in claims} == {"copying"}
+    by_id = {claim["id"]: claim for claim in claims}
+    assert by_id["S-22"]["recorded"]["scale"] == "paper"  # docs/results of this checkout
     assert {claim["study"] for claim in json.loads(call(capsys, "reproduce", "--json")[1])} == set(STUDIES)
-    assert "verdict" in call(capsys, "reproduce")[1]
+    assert "at paper scale" in call(capsys, "reproduce")[1]
 
 
 @pytest.mark.parametrize(

@@ -83,27 +83,32 @@ def duration(seconds: float) -> str:
 
 
 def print_claims(claims: Sequence[dict[str, Any]]) -> None:
-    """published | measured | verdict"""
+    """published | measured | verdict, and beside them what was recorded at paper scale, where there is any"""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    beside = any(claim.get("recorded") for claim in claims)
+    columns = ["claim", "statement", "published", "measured", "verdict"] + ["at paper scale", "verdict"] * beside
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, ratio in (
-        ("claim", None),
-        ("statement", 5),
-        ("published", 3),
-        ("measured", 4),
-        ("verdict", None),
-    ):
-        table.add_column(column, ratio=ratio, no_wrap=ratio is None)
+    for column in columns:
+        table.add_column(column, no_wrap=column in ("claim", "verdict"))
     for claim in claims:
-        measured = claim["measured"]
-        if claim["interval"] is not None:
-            measured += f" [{claim['interval'][0]:.3g}, {claim['interval'][1]:.3g}]"
-        verdict = "not judged" if claim["verdict"].startswith("not judged") else claim["verdict"]
-        cells = (claim["id"], claim["statement"], claim["published"], measured)
-        table.add_row(*(Text(cell) for cell in cells), Text(verdict, style=COLOURS.get(verdict, "dim")))
+        cells = [Text(claim[name]) for name in ("id", "statement", "published")] + _result(claim)
+        table.add_row(*cells, *(_result(claim.get("recorded")) if beside else ()))
     console.print(table)
+
+
+def _result(claim: dict[str, Any] | None) -> list[Any]:
+    """measured | verdict"""
+    from rich.text import Text
+
+    if claim is None:
+        return [Text("–"), Text("")]
+    measured = claim["measured"]
+    if claim["interval"] is not None:
+        measured += f" [{claim['interval'][0]:.3g}, {claim['interval'][1]:.3g}]"
+    verdict = "not judged" if claim["verdict"].startswith("not judged") else claim["verdict"]
+    return [Text(measured), Text(verdict, style=COLOURS.get(verdict, "dim"))]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attndyn import __version__, spec
 from attndyn.errors import RunError, UserError
 from attndyn.store import atomic
-from attndyn.store.folder import CLAIMS, INFO, METRICS, Run, lock, read_info
+from attndyn.store.folder import CLAIMS, INFO, METRICS, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
 
 if TYPE_CHECKING:
@@ -72,13 +72,21 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
 def reproduce(
     names: Sequence[str] = (), *, scale: str = "demo", progress: Callable[[type[Study]], Progress] | None = None
 ) -> list[dict[str, Any]]:
-    """The claims of the named studies (all, if none is named): published, measured, verdict."""
+    """The claims of the named studies (all, if none is named): published, measured, verdict, and what was recorded at
+    paper scale, where this is a checkout that holds it."""
     chosen = [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
-    return [
-        {"study": study.name, **claim}
-        for study in chosen
-        for claim in run(study.name, scale=scale, page=False, progress=progress and progress(study)).claims
-    ]
+    claims = []
+    for study in chosen:
+        before = recorded(study.name)
+        for claim in run(study.name, scale=scale, page=False, progress=progress and progress(study)).claims:
+            claims.append({"study": study.name, **claim, "recorded": before.get(claim["id"])})
+    return claims
+
+
+def recorded(study: str) -> dict[str, dict[str, Any]]:
+    """The claims of docs/results by their id."""
+    path = Path(__file__).resolve().parents[2] / "docs" / "results" / study / CLAIMS
+    return {claim["id"]: claim for claim in read_json(path)} if path.exists() else {}
 
 
 def default_folder(study: Study, scale: str) -> Path:
