@@ -15,10 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attndyn.measures.readings import Answers, Attention, Lexical
@@ -44,10 +45,10 @@ class Plain(nn.Module):
         self.hidden, self.output = nn.Linear(2 * HIDDEN, HIDDEN), nn.Linear(HIDDEN, words)
         self.query, self.context = nn.Linear(HIDDEN, HIDDEN), nn.Linear(HIDDEN, HIDDEN)
 
-    def head(self, state, context):  # type: ignore[no-untyped-def]
+    def head(self, state: Tensor, context: Tensor) -> Tensor:
         return self.output(torch.tanh(self.hidden(torch.cat([state, context], dim=-1))))
 
-    def forward(self, source, shifted):  # type: ignore[no-untyped-def]
+    def forward(self, source: Tensor, shifted: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         keys, last = self.encoder(self.embedding(source))
         states, _ = self.decoder(self.embedding(shifted), last)
         alpha = torch.einsum("tbf,sbf->tbs", self.query(states), keys).softmax(dim=-1)
@@ -55,7 +56,7 @@ class Plain(nn.Module):
         return self.head(states, context), alpha, states, keys
 
 
-def sequences(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+def sequences(count: int) -> tuple[Tensor, Tensor]:
     rows = []
     for _ in range(count):
         words = list(range(LENGTH))
@@ -116,7 +117,7 @@ def plain() -> None:
         plain_seed(seed)
 
 
-def seconds(work) -> float:  # type: ignore[no-untyped-def]
+def seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
