@@ -229,9 +229,10 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, capsys: pytest.Ca
         assert code == 2
         assert "is not a run folder (it holds thesis.tex)" in err
     (tmp_path / "file").write_text("")
-    code, _, err = call(capsys, "run", "copying", *TINY, "--out", tmp_path / "file")
-    assert code == 2
-    assert "is a file" in err
+    for fresh in ([], ["--fresh"]):
+        code, _, err = call(capsys, "run", "copying", *TINY, "--out", tmp_path / "file", *fresh)
+        assert code == 2
+        assert "is a file" in err
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"study": "copying"', '{"other": 1}'])

@@ -42,12 +42,11 @@ def run(
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
     folder = Path(out) if out is not None else default_folder(declared, scale)
     check_same(declared, folder, fresh)
-    computing = fresh or not is_finished(folder)
-    where = resolve_device(device) if computing else ""
+    where = resolve_device(device) if fresh or not is_finished(folder) else "cpu"
     with lock(folder):
         if fresh:
             clear(folder)
-        if computing:
+        if not is_finished(folder):
             _carry_out(declared, scale, folder, where, progress)
         if page and not (folder / "report.html").exists():
             _page(declared, folder)
@@ -119,7 +118,7 @@ def is_finished(folder: Path) -> bool:
 
 def check_same(study: Study, folder: Path, fresh: bool) -> None:
     """Refuses a folder that holds something else."""
-    if not folder.exists() or (fresh and not any(folder.iterdir())):
+    if not folder.exists():
         return
     if not folder.is_dir():
         raise UserError(f"{folder} is a file, not a run folder")
