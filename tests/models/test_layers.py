@@ -86,12 +86,16 @@ def run_plain_lstm(copies: list[nn.LSTM], tokens: Tensor, table: Tensor, start) 
     return states, h, c
 
 
+@pytest.mark.parametrize("path", ["one_by_one", "stacked"])
 @pytest.mark.parametrize("vocabulary", [HIDDEN - 3, HIDDEN, HIDDEN + 3], ids=["one-hot", "equal", "embedding"])
 @pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_lstm_is_the_plain_module(replicas: int, started: bool, vocabulary: int) -> None:
+def test_lstm_is_the_plain_module(
+    replicas: int, started: bool, vocabulary: int, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copies = plain(lambda: nn.LSTM(HIDDEN, HIDDEN), replicas)
     stacked = layers.LSTM(copies)
+    monkeypatch.setattr(stacked, "one_by_one", getattr(stacked, path))  # what a CPU takes
     tokens = torch.randint(vocabulary, (replicas, BATCH, LENGTH), generator=random(1))
     table = torch.randn(replicas, vocabulary, HIDDEN, generator=random(2), requires_grad=True)
     start = None

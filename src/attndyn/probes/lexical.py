@@ -8,8 +8,8 @@ from torch import Tensor
 
 from attndyn.models.base import Model
 
-# Examples are taken in slices whose largest tensor stays in the cache of a CPU core.
-SLICE = 1 << 20
+# Examples are taken in slices whose largest tensor stays in the cache of a CPU core; a GPU takes larger ones.
+SLICE, SLICE_ON_GPU = 1 << 20, 1 << 28
 
 
 @torch.no_grad()
@@ -19,7 +19,8 @@ def lexical_probe(
     """β from stored states; the encoder does not run again."""
     replicas, batch, queries = target.shape
     _, _, keys, width = states.values.shape
-    size = max(1, SLICE // (replicas * queries * keys * width))
+    limit = SLICE_ON_GPU if target.is_cuda else SLICE
+    size = max(1, limit // (replicas * queries * keys * width))
     slices = []
     for start in range(0, batch, size):
         part = slice(start, start + size)
