@@ -1,5 +1,6 @@
 """Killed at any moment and continued, a run ends in the same bytes as one that was never stopped."""
 
+import itertools
 import random
 import subprocess
 import sys
@@ -60,6 +61,13 @@ def finish(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def assert_same(folder: Path, whole: Path) -> None:
+    traces = [path.relative_to(whole) for path in (whole / "traces").rglob("*.safetensors")]
+    assert traces
+    for name in ("metrics.parquet", "claims.json", *traces):
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_sigkill_at_random_moments(tmp_path: Path) -> None:
@@ -67,27 +75,23 @@ def test_sigkill_at_random_moments(tmp_path: Path) -> None:
     finish(tmp_path / "whole")
     whole = time.monotonic() - started
     moments = random.Random(20)
-    rounds = finished = 0
-    while rounds < KILLS:
-        folder = tmp_path / f"killed-{finished}"
-        process = start(folder, "inside" if rounds == 3 else "plain")
+    folders = (tmp_path / f"killed-{number}" for number in itertools.count())
+    kills, folder = 0, next(folders)
+    while kills < KILLS:
+        inside = kills == 3
+        process = start(folder, "inside" if inside else "plain")
         try:
-            process.wait(timeout=None if rounds == 3 else moments.uniform(0.3, 1.1) * whole)
+            process.wait(timeout=None if inside else moments.uniform(0.3, 0.9) * whole)
         except subprocess.TimeoutExpired:
             process.kill()
         process.wait()
-        if process.returncode == 0:  # it was quicker than the axe: take a new folder
-            finished += 1
+        if process.returncode == 0:  # what was left was done before the axe fell
+            assert_same(folder, tmp_path / "whole")
+            folder = next(folders)
             continue
         assert process.returncode == -9
-        rounds += 1
+        kills += 1
         if (folder / "run.json").exists():
             attndyn.Run(folder).metrics  # noqa: B018 (loads, whatever was killed)
-    for number in range(finished + 1):
-        finish(tmp_path / f"killed-{number}")
-        for name in ("metrics.parquet", "claims.json"):
-            assert (tmp_path / f"killed-{number}" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-        traces = {path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole" / "traces").rglob("*.*")}
-        assert traces
-        for trace in traces:
-            assert (tmp_path / f"killed-{number}" / trace).read_bytes() == (tmp_path / "whole" / trace).read_bytes()
+    finish(folder)
+    assert_same(folder, tmp_path / "whole")
