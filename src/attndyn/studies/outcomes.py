@@ -138,9 +138,19 @@ def share(successes: int, n: int, of: str) -> Judgement:
 
 def always_learned(runs: Outcomes, published: tuple[int, int] = (20, 20)) -> Judgement:
     """Every run learns; a failure or two among many is not yet a difference from the published runs."""
+    return _without_exception(runs, runs.failed, published, "less")
+
+
+def never_learned(runs: Outcomes, later_on: str = "", published: tuple[int, int] = (0, 20)) -> Judgement:
+    """No run learns; `later_on` says what became of them after the step at which they are judged."""
+    found = _without_exception(runs, runs.count, published, "greater")
+    return replace(found, why="; ".join(filter(None, (found.why, later_on))))
+
+
+def _without_exception(runs: Outcomes, exceptions: int, published: tuple[int, int], alternative: str) -> Judgement:
     verdict = verdicts.HOLDS
-    if runs.failed:
-        p = verdicts.fisher(runs.count, runs.n, *published, alternative="less")
+    if exceptions:
+        p = verdicts.fisher(runs.count, runs.n, *published, alternative=alternative)
         verdict = verdicts.DIFFERS if p < verdicts.LEVEL else verdicts.INCONCLUSIVE
     return Judgement(
         measured=f"{runs.count} of {runs.n} learn",
@@ -148,21 +158,6 @@ def always_learned(runs: Outcomes, published: tuple[int, int] = (20, 20)) -> Jud
         n=runs.n,
         verdict=verdict,
         why=runs.failures_in_words(),
-    )
-
-
-def never_learned(runs: Outcomes, later_on: str = "", published: tuple[int, int] = (0, 20)) -> Judgement:
-    """No run learns; `later_on` says what became of them after the step at which they are judged."""
-    verdict = verdicts.HOLDS
-    if runs.count:
-        p = verdicts.fisher(runs.count, runs.n, *published, alternative="greater")
-        verdict = verdicts.DIFFERS if p < verdicts.LEVEL else verdicts.INCONCLUSIVE
-    return Judgement(
-        measured=f"{runs.count} of {runs.n} learn",
-        interval=verdicts.share_interval(runs.count, runs.n),
-        n=runs.n,
-        verdict=verdict,
-        why="; ".join(filter(None, (runs.failures_in_words(), later_on))),
     )
 
 
