@@ -15,13 +15,11 @@ __version__ = "0.1.0"
 _HOME = {
     "run": "attndyn.verbs",
     "reproduce": "attndyn.verbs",
-    "report": "attndyn.verbs",
-    "studies": "attndyn.studies",
     "Run": "attndyn.store.folder",
     "UserError": "attndyn.errors",
     "RunError": "attndyn.errors",
 }
-__all__ = ["Run", "RunError", "UserError", "__version__", "report", "reproduce", "run"]
+__all__ = ["Run", "RunError", "UserError", "__version__", "reproduce", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,8 +27,7 @@ def __getattr__(name: str) -> Any:
 
     if name not in _HOME:
         raise AttributeError(f"module 'attndyn' has no attribute {name!r}")
-    module = importlib.import_module(_HOME[name])
-    return getattr(module, name, module)
+    return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

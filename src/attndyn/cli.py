@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attndyn import __version__
-from attndyn.errors import RunError, UserError
+from attndyn.errors import RunError, UserError, nearest
 
 HELP = """attndyn: how, when and why does attention learn where to look?
 
@@ -77,13 +77,6 @@ def dispatch(words: list[str]) -> None:
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
         verbs[words[0]](words[1:])
-
-
-def nearest(word: str, known: Any) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
 
 
 def take_flags(words: Sequence[str], flags: Sequence[str]) -> tuple[list[str], set[str]]:

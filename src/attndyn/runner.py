@@ -208,8 +208,8 @@ class Runner:
 
 def keep_freed_memory() -> None:
     """Lets this process keep the memory it frees. By default glibc returns every large tensor to the kernel, which
-    clears it again at the next allocation: a seventh of the time of a paper-scale step. For whole programs, not for
-    libraries: it holds until the process ends."""
+    clears it again at the next allocation: a quarter of the time of a paper-scale step on two threads. For whole
+    programs, not for libraries: it holds until the process ends."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         arena_max, mmap_threshold, trim_threshold = -8, -3, -1  # malloc.h

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attndyn.errors import UserError
+from attndyn.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from attndyn.studies.base import Study
@@ -20,11 +20,7 @@ def find(name: str) -> type[Study]:
     import importlib
 
     if name not in STUDIES:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, STUDIES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(STUDIES)}"
-        raise UserError(f"there is no study {name!r}; {hint}")
+        raise UserError(f"there is no study {name!r}; {nearest(name, STUDIES)}")
     module, attribute = STUDIES[name]
     study: type[Study] = getattr(importlib.import_module(module), attribute)
     return study

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from attndyn.errors import UserError
+from attndyn.errors import UserError, nearest
 from attndyn.measures.verdicts import NOT_JUDGED
 
 if TYPE_CHECKING:
@@ -124,5 +124,5 @@ class Study:
         known = [field.name for field in fields(cls)]
         for name in changes:
             if name not in known:
-                raise UserError(f"{cls.name} has no setting {name!r}; it has {', '.join(known)}")
+                raise UserError(f"{cls.name} has no setting {name!r}; {nearest(name, known)}")
         return replace(cls(**(cls.demo if scale == "demo" else {})), **changes)
