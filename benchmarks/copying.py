@@ -24,7 +24,8 @@ from torch.nn import functional as F
 
 from attndyn.measures.readings import Answers, Attention, Lexical
 from attndyn.models import Seq2Seq
-from attndyn.runner import Runner, cores, keep_freed_memory
+from attndyn.process import cores, keep_freed_memory
+from attndyn.runner import Runner
 from attndyn.tasks import Permutations
 from attndyn.training.condition import Condition
 from attndyn.training.loop import Trainer

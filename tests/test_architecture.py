@@ -21,7 +21,20 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 450
 
 # A part imports itself and what stands to its left.
-ORDER = ["errors", "spec", "tasks", "models", "store", "training", "probes", "measures", "runner"]
+ORDER = [
+    "errors",
+    "spec",
+    "kernels",
+    "tasks",
+    "models",
+    "store",
+    "training",
+    "probes",
+    "measures",
+    "plan",
+    "process",
+    "runner",
+]
 ALLOWED = {part: set(ORDER[:place]) for place, part in enumerate(ORDER)}
 ALLOWED["report"] = {"errors", "store", "measures"}
 ALLOWED["studies"] = {*ORDER, "report"}

@@ -35,6 +35,10 @@ class RunOptions:
     """demo: about a minute on two cores; paper: the published setting."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; auto takes a GPU if there is one."""
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
+    """Of the matrix products of training; auto is tf32 on a GPU, fp32 on a CPU."""
+    deterministic: bool = False
+    """Make a GPU give the same bits each time."""
     out: Path | None = None
     """The run folder; runs/STUDY/SCALE-HASH if not given."""
     fresh: bool = False
@@ -170,7 +174,7 @@ def show_run(study: Any, options: RunOptions) -> None:
     folder = options.out or verbs.default_folder(study, options.scale)
     page = has_charts()
     if not verbs.is_finished(folder):
-        from attndyn.runner import keep_freed_memory
+        from attndyn.process import keep_freed_memory
 
         keep_freed_memory()
     try:
@@ -179,6 +183,8 @@ def show_run(study: Any, options: RunOptions) -> None:
             scale=options.scale,
             out=folder,
             device=options.device,
+            precision=options.precision,
+            deterministic=options.deterministic,
             fresh=options.fresh,
             page=page,
             progress=live,

@@ -1,39 +1,41 @@
 """Trains conditions × seeds as replicas, takes their readings at their steps, and saves so that nothing is lost.
 
-On a CPU each replica is a unit of its own that computes with one torch thread, and as many units run at once, on
-Python threads, as there are cores: the bits of a replica depend neither on the number of cores nor on its
-neighbours. Elsewhere all seeds of a condition are one unit. Units are trained chunk by chunk, so that a save stays
-small.
+On a CPU each replica computes with one torch thread, and as many run at once, on Python threads, as there are cores:
+the bits of a replica depend neither on the number of cores nor on its neighbours. On a GPU training steps and readings
+are recorded as graphs, and nothing waits for the device but the end of a segment of steps.
 """
 
-import contextlib
-import ctypes
-import os
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from attndyn.errors import UserError
+from attndyn.plan import Chunk, Unit, plan
 from attndyn.probes.trace import Trace
+from attndyn.process import cores, one_thread_each, stop_requests
 from attndyn.store.metrics import Row
+from attndyn.tasks.sampler import Batch
 from attndyn.training.condition import Condition
+from attndyn.training.graph import Replayed, own_stream
 from attndyn.training.loop import NEVER, Trainer
+from attndyn.training.precision import Precision, deterministic, products
 from attndyn.training.recorder import Recorder, join, part
 
-CHUNK = 16
-"""Replicas trained side by side on a CPU; at paper scale one save of them takes 260 MB."""
 DIVERGED = "diverged"
 SAVE_SECONDS = 5.0
 SAVE_SHARE = 0.05
 """At most this share of the time goes into saving."""
 SEGMENT_SECONDS = 1.0
+MEMORY_SHARE = 0.9
+"""Of the free memory of a GPU, how much the replicas of a chunk may fill."""
 
 
 @runtime_checkable
@@ -44,16 +46,6 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Replicas trained as one tensor program."""
-
-    condition: Condition
-    seeds: tuple[int, ...]
-    first: int
-    """Place of the first of its replicas in the run."""
-
-
-@dataclass(frozen=True)
 class Observation:
     """What one unit's readings gave at one step."""
 
@@ -61,69 +53,75 @@ class Observation:
     values: list[tuple[str, Tensor]]
 
 
-def plan(conditions: Sequence[Condition], device: str) -> list[list[Unit]]:
-    """Chunks of units, in the order of the conditions."""
-    units, place = [], 0
-    for condition in conditions:
-        groups = [(seed,) for seed in condition.seeds] if device == "cpu" else [condition.seeds]
-        for seeds in groups:
-            units.append(Unit(condition, seeds, place))
-            place += len(seeds)
-    size = CHUNK if device == "cpu" else 1
-    return [units[start : start + size] for start in range(0, len(units), size)]
-
-
-def observe(trainer: Trainer, batch: Any) -> Observation | None:
-    """The readings due at the trainer's step; they change nothing."""
-    condition = trainer.condition
-    due = [reading for reading in condition.readings if reading.due(trainer.step, condition.steps)]
-    if not due:
-        return None
-    trainer.model.eval()
-    trace = Trace(trainer.model, condition.rule, batch)
-    values = [(name, value.cpu()) for reading in due for name, value in reading.run(trace)]
-    return Observation(trainer.step, values)
-
-
 class Worker:
     """A trainer with its evaluation examples, moved forward a few steps at a time."""
 
-    def __init__(self, unit: Unit, device: str) -> None:
+    def __init__(self, unit: Unit, device: str, precision: Precision = "fp32") -> None:
         self.unit = unit
-        condition = unit.condition
-        rows = [condition.seeds.index(seed) for seed in unit.seeds]
-        self.trainer = Trainer(replace(condition, optimiser=condition.optimiser.take(rows)), unit.seeds, device)
-        self.examples = self.trainer.task.evaluation(unit.condition.evaluation)
+        self.trainer = Trainer(unit.condition, unit.seeds, device, precision)
+        self.examples = self.trainer.task.evaluation(self.trainer.condition.evaluation)
+        self.readers: dict[tuple[Any, ...], Replayed[list[tuple[str, Tensor]]]] = {}
 
     @property
     def finished(self) -> bool:
-        return self.trainer.step >= self.unit.condition.steps or self.trainer.stopped
+        return self.trainer.step >= self.unit.steps or self.trainer.stopped
 
     def advance(self, steps: int, stop: threading.Event) -> list[Observation]:
         """Trains and observes; the observation of a step belongs to the training step that led to it."""
         if stop.is_set():
             return []
-        seen = [] if self.trainer.step else [observe(self.trainer, self.examples)]
-        for number in range(steps):
+        seen = [] if self.trainer.step else [self.observe()]
+        for number in range(min(steps, self.unit.steps - self.trainer.step)):
             # the first step is always taken: a step 0 that was observed must not be observed again on resuming
-            if self.finished or (number and stop.is_set()):
+            if number and stop.is_set():
                 break
             self.trainer.advance()
-            if not self.trainer.stopped:
-                seen.append(observe(self.trainer, self.examples))
-        return [observation for observation in seen if observation is not None]
+            seen.append(self.observe())
+        return [
+            replace(observation, values=[(name, value.cpu()) for name, value in observation.values])
+            for observation in seen
+            if observation is not None
+        ]
+
+    def observe(self) -> Observation | None:
+        """The readings due at the trainer's step; they change nothing."""
+        step = self.trainer.step
+        due = tuple(reading for reading in self.trainer.condition.readings if reading.due(step, self.unit.steps))
+        if not due:
+            return None
+        self.trainer.model.eval()
+        reader = self.readers.setdefault(due, Replayed(partial(read, self.trainer, due)))
+        return Observation(step, [(name, value.clone()) for name, value in reader(self.examples)])
+
+
+def read(trainer: Trainer, readings: Sequence[Any], examples: Batch) -> list[tuple[str, Tensor]]:
+    with products("fp32"):
+        trace = Trace(trainer.model, trainer.condition.rule, examples)
+        return [named for reading in readings for named in reading.run(trace)]
 
 
 class Runner:
-    def __init__(self, conditions: Sequence[Condition], recorder: Recorder, device: str, progress: Progress) -> None:
+    def __init__(
+        self,
+        conditions: Sequence[Condition],
+        recorder: Recorder,
+        device: str,
+        progress: Progress,
+        *,
+        precision: Precision = "fp32",
+        repeatable: bool = False,
+        before: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
         names = [condition.name for condition in conditions]
         if len(set(names)) < len(names):
             raise UserError(f"two conditions have one name: {', '.join(names)}")
         self.conditions, self.recorder, self.progress = conditions, recorder, progress
-        self.device = device
-        self.chunks = plan(conditions, device)
+        self.device, self.precision, self.repeatable = device, precision, repeatable
+        self.memory: list[dict[str, int]] = []
+        """What was measured to split the replicas of a GPU into chunks."""
+        self.chunks = plan(conditions, device, self._room, before)
         self.threads = cores() if device == "cpu" else 1
-        self.total = sum(unit.condition.steps * len(unit.seeds) for chunk in self.chunks for unit in chunk)
+        self.total = sum(work(chunk) for chunk in self.chunks)
         self.seconds = 0.0
 
     def execute(self) -> None:
@@ -131,11 +129,24 @@ class Runner:
         save = self.recorder.resume()
         if save is not None:
             self.seconds = save.seconds
-        with one_thread_each(), full_precision(), stop_requests() as stop, self._pool() as pool:
+        with ExitStack() as stack:
+            stack.enter_context(one_thread_each())
+            stack.enter_context(own_stream(self.device))
+            stack.enter_context(deterministic(self.repeatable))
+            stop = stack.enter_context(stop_requests())
+            pool = stack.enter_context(self._pool())
             for number, chunk in enumerate(self.chunks):
                 if save is None or number >= save.chunk:
                     state = save.state if save is not None and number == save.chunk else None
                     self._train(number, chunk, state, pool, stop)
+
+    def _room(self, unit: Unit) -> int:
+        """How many replicas like those of `unit` fit into the GPU: what one and two of them take is measured."""
+        free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        one, two = (memory(Unit(unit.replicas[:1] * count), self.device, self.precision) for count in (1, 2))
+        most = max(1, int((MEMORY_SHARE * free - one) // max(1, two - one)) + 1)
+        self.memory.append({"free": free, "one replica": one, "another": two - one, "most at once": most})
+        return most
 
     def _pool(self) -> ThreadPoolExecutor:
         # OpenMP's thread count belongs to the calling thread, so each worker thread sets its own.
@@ -144,26 +155,27 @@ class Runner:
     def _train(
         self,
         number: int,
-        chunk: list[Unit],
+        chunk: Chunk,
         state: dict[str, Tensor] | None,
         pool: ThreadPoolExecutor,
         stop: threading.Event,
     ) -> None:
-        workers = [Worker(unit, self.device) for unit in chunk]
+        workers = [Worker(unit, self.device, self.precision) for unit in chunk]
         if state:
             for index, worker in enumerate(workers):
                 worker.trainer.load(part(state, index))
-        before = sum(unit.condition.steps * len(unit.seeds) for done in self.chunks[:number] for unit in done)
+        before = sum(work(done) for done in self.chunks[:number])
         last_save, pause, segment = time.monotonic(), SAVE_SECONDS, 1
         while any(not worker.finished for worker in workers):
             started = time.monotonic()
             waiting = [worker for worker in workers if not worker.finished]
-            advanced = pool.map(Worker.advance, waiting, [segment] * len(waiting), [stop] * len(waiting))
+            every = pool.map if self.device == "cpu" else map
+            advanced = every(partial(Worker.advance, steps=segment, stop=stop), waiting)
             for worker, seen in zip(waiting, advanced, strict=True):
                 self._record(number, worker, seen)
             now = time.monotonic()
             self.seconds += now - started
-            done = sum(worker.trainer.step * len(worker.unit.seeds) for worker in workers)
+            done = sum(worker.trainer.step * len(worker.unit.replicas) for worker in workers)
             self.progress(before + done, self.total, self.seconds, self.recorder.rows)
             segment = max(1, round(segment * min(2.0, SEGMENT_SECONDS / max(now - started, 1e-3))))
             if stop.is_set() or now - last_save > pause:
@@ -173,9 +185,9 @@ class Runner:
             if stop.is_set():
                 raise KeyboardInterrupt
         for worker in workers:
-            for seed, step in zip(worker.unit.seeds, worker.trainer.diverged.tolist(), strict=True):
+            for replica, step in zip(worker.unit.replicas, worker.trainer.diverged.tolist(), strict=True):
                 if step != NEVER:
-                    self.recorder.metric(Row(worker.unit.condition.name, seed, step, DIVERGED, 1.0))
+                    self.recorder.metric(Row(replica.condition.name, replica.seed, step, DIVERGED, 1.0))
         self._save(number + 1, [])
 
     @property
@@ -193,86 +205,33 @@ class Runner:
 
     def _record(self, chunk: int, worker: Worker, seen: list[Observation]) -> None:
         unit = worker.unit
-        frozen = [step if step != NEVER else unit.condition.steps for step in worker.trainer.diverged.tolist()]
+        frozen = [step if step != NEVER else unit.steps for step in worker.trainer.diverged.tolist()]
         for observation in seen:
             for name, value in observation.values:
-                for row, seed in enumerate(unit.seeds):
+                numbers = value.tolist() if value.ndim == 1 else None
+                for row, replica in enumerate(unit.replicas):
                     if observation.step > frozen[row]:
                         continue
-                    if value.ndim == 1:
-                        number = float(value[row])
-                        self.recorder.metric(Row(unit.condition.name, seed, observation.step, name, number))
+                    if numbers is not None:
+                        name_of = replica.condition.name
+                        self.recorder.metric(Row(name_of, replica.seed, observation.step, name, numbers[row]))
                     else:
-                        self.recorder.trace(chunk, unit.first + row, observation.step, name, value[row])
+                        self.recorder.trace(chunk, replica.place, observation.step, name, value[row])
 
 
-def keep_freed_memory() -> None:
-    """Lets this process keep the memory it frees. By default glibc returns every large tensor to the kernel, which
-    clears it again at the next allocation: a quarter of the time of a paper-scale step on two threads. For whole
-    programs, not for libraries: it holds until the process ends."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        arena_max, mmap_threshold, trim_threshold = -8, -3, -1  # malloc.h
-        libc.mallopt(arena_max, 1)
-        libc.mallopt(mmap_threshold, 1 << 30)
-        libc.mallopt(trim_threshold, (1 << 31) - 1)
+def work(chunk: Chunk) -> int:
+    return sum(unit.steps * len(unit.replicas) for unit in chunk)
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def one_thread_each() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def full_precision() -> Iterator[None]:
-    """fp32 means fp32: no TF32 in the products of a GPU, nor in its LSTMs, where PyTorch allows it by default."""
-    backends: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
-    before = [backend.allow_tf32 for backend in backends]
-    try:
-        for backend in backends:
-            backend.allow_tf32 = False
-        yield
-    finally:
-        for backend, allowed in zip(backends, before, strict=True):
-            backend.allow_tf32 = allowed
-
-
-@contextlib.contextmanager
-def stop_requests() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM ask the run to stop after saving; a second one stops it at once."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def ask(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def replicas(chunks: list[list[Unit]]) -> list[dict[str, Any]]:
-    """Which replica stands where: what run.json says of them."""
-    return [
-        {"condition": unit.condition.name, "replica": seed, "chunk": number}
-        for number, chunk in enumerate(chunks)
-        for unit in chunk
-        for seed in unit.seeds
-    ]
+def memory(unit: Unit, device: str, precision: Precision) -> int:
+    """Bytes that the replicas of a unit take on a GPU: their state, and what a step and a reading need on top, which
+    their graphs will keep."""
+    start = torch.cuda.memory_allocated()
+    worker = Worker(unit, device, precision)
+    built = torch.cuda.memory_allocated()
+    peaks = []
+    for act in (worker.trainer.advance, worker.observe):
+        torch.cuda.reset_peak_memory_stats()
+        act()
+        peaks.append(torch.cuda.max_memory_allocated() - built)
+    return built - start + sum(peaks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import platform
 import shlex
 import shutil
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from attndyn.studies.base import Study
 
 Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "fp32", "tf32", "bf16"]
 
 
 def run(
@@ -30,6 +32,8 @@ def run(
     scale: str = "demo",
     out: Path | str | None = None,
     device: Device = "auto",
+    precision: Precision = "auto",
+    deterministic: bool = False,
     fresh: bool = False,
     page: bool = True,
     progress: Progress | None = None,
@@ -38,16 +42,19 @@ def run(
     """Runs a study, or continues it where it was interrupted, or opens it if it is finished.
 
     `settings` are the study's own (`seeds=8`); `out` is the run folder, `runs/<study>/<scale>-<hash>` by default.
+    `precision` is that of the matrix products of training (auto: tf32 on a GPU, fp32 on a CPU); `deterministic` makes
+    a GPU give the same bits each time, as a CPU always does.
     """
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
     folder = Path(out) if out is not None else default_folder(declared, scale)
     check_same(declared, folder, fresh)
-    where = resolve_device(device) if fresh or not is_finished(folder) else "cpu"
+    if fresh or not is_finished(folder):
+        engine = resolve_engine(device, precision, deterministic)
     with lock(folder):
         if fresh:
             clear(folder)
         if not is_finished(folder):
-            _carry_out(declared, scale, folder, where, progress)
+            _carry_out(declared, scale, folder, engine, progress)
         if page and not (folder / "report.html").exists():
             _page(declared, folder)
     finished = Run(folder)
@@ -147,23 +154,57 @@ def clear(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def resolve_device(device: Device) -> str:
+def resolve_engine(device: Device, precision: Precision, deterministic: bool) -> dict[str, Any]:
+    """Where and how to compute, in the words of run.json."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda was asked for, but torch sees no CUDA device here; use --device cpu")
-    return ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    if where == "cpu" and precision in ("tf32", "bf16"):
+        raise UserError(f"--precision {precision} needs a GPU; on a CPU everything is fp32")
+    if where == "cuda" and deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS when it is first used
+    usual = "tf32" if where == "cuda" else "fp32"
+    return {
+        "device": device_name(where),
+        "precision": usual if precision == "auto" else precision,
+        "deterministic": deterministic or where == "cpu",
+    }
 
 
-def _carry_out(study: Study, scale: str, folder: Path, device: str, progress: Progress | None) -> None:
-    from attndyn.runner import Runner, replicas
+def check_same_engine(folder: Path, before: dict[str, Any], engine: dict[str, Any]) -> None:
+    """A run is continued as it was begun."""
+    if before["device"].split()[0] != engine["device"].split()[0]:
+        raise UserError(f"{folder} was begun on {before['device']}; continue it there, or use --fresh")
+    for name in ("precision", "deterministic"):
+        if before.get(name, engine[name]) != engine[name]:
+            raise UserError(
+                f"{folder} was begun with {name} {before[name]}, not {engine[name]}; continue it so, or use --fresh"
+            )
+
+
+def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], progress: Progress | None) -> None:
+    from attndyn.plan import listed
+    from attndyn.runner import Runner
     from attndyn.store import checkpoint
     from attndyn.store.metrics import Metrics, to_table
     from attndyn.training.recorder import Recorder
 
     conditions = list(study.conditions())
     recorder = Recorder(folder)
-    runner = Runner(conditions, recorder, device, progress or (lambda *where: None))
+    before = read_info(folder) if (folder / INFO).exists() else None
+    if before is not None:
+        check_same_engine(folder, before, engine)
+    runner = Runner(
+        conditions,
+        recorder,
+        engine["device"].split()[0],
+        progress or (lambda *where: None),
+        precision=engine["precision"],
+        repeatable=engine["deterministic"],
+        before=before["replicas"] if before else None,
+    )
     info: dict[str, Any] = {
         "study": study.name,
         "title": study.title,
@@ -172,23 +213,18 @@ def _carry_out(study: Study, scale: str, folder: Path, device: str, progress: Pr
         "settings": settings_of(study),
         "seeds": sorted({seed for condition in conditions for seed in condition.seeds}),
         "conditions": {condition.name: spec.digest(condition) for condition in conditions},
-        "replicas": replicas(runner.chunks),
+        "replicas": listed(runner.chunks),
         "tokens": {condition.name: condition.task.tokens for condition in conditions},
         "versions": versions(),
-        "device": device_name(device),
-        "precision": "fp32",
+        **engine,
+        "memory": before.get("memory", []) if before else runner.memory,
         "revision": revision(),
         "command": command_of(study, scale),
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": None,
         "status": "running",
         "diverged": [],
     }
-    if (folder / INFO).exists():
-        before = read_info(folder)
-        if before["device"].split()[0] != info["device"].split()[0]:
-            raise UserError(f"{folder} was begun on {before['device']}; continue it there, or use --fresh")
-        info["started"] = before["started"]
     atomic.write_json(folder / INFO, info)
     runner.execute()
     metrics = Metrics(to_table(recorder.rows))
@@ -243,7 +279,7 @@ def device_name(device: str) -> str:
 
     if device == "cuda":
         return f"cuda ({torch.cuda.get_device_name()})"
-    from attndyn.runner import cores
+    from attndyn.process import cores
 
     return f"cpu ({cores()} cores, {platform.machine()})"
 

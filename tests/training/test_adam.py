@@ -49,7 +49,7 @@ def run_flat(
     flat = FlatAdam(model, spec)
     for step in range(steps):
         fill(flat, model, step, dtype)
-        flat.step(step + 1, torch.tensor(active or [True] * REPLICAS))
+        flat.step(torch.tensor(step + 1), torch.tensor(active or [True] * REPLICAS))
     return model, flat
 
 
@@ -143,7 +143,7 @@ def test_a_replica_stopped_for_a_nan_stays_finite() -> None:
         before = flat.values.clone()
         if step == 1:
             flat.gradient[1, 0] = torch.nan
-        flat.step(step + 1, torch.tensor([True, step == 0, True]))
+        flat.step(torch.tensor(step + 1), torch.tensor([True, step == 0, True]))
         assert flat.values.isfinite().all()
         assert torch.equal(flat.values[1], before[1]) == (step > 0)
 
@@ -175,7 +175,7 @@ def test_a_state_put_back_continues_bitwise(spec: Adam) -> None:
     flat.load(state)
     for step in range(20, STEPS):
         fill(flat, model, step, torch.float32)
-        flat.step(step + 1, torch.tensor([True] * REPLICAS))
+        flat.step(torch.tensor(step + 1), torch.tensor([True] * REPLICAS))
     for name in SHAPES:
         assert torch.equal(model.get_parameter(name), whole.get_parameter(name))
 

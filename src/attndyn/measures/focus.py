@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attndyn.measures.scores import masked_mean
+from attndyn.measures.scores import masked_mean, require
 
 
 def _shifted(
@@ -39,8 +39,7 @@ def normalised_entropy(
     else:
         length = source_mask.sum(dim=-1, keepdim=True).to(alpha.dtype)
     counts = torch.ones_like(entropy, dtype=torch.bool) if target_mask is None else target_mask
-    if bool(((length < 2) & counts).any()):
-        raise ValueError("the entropy of attention over fewer than two positions is not defined")
+    require(~((length < 2) & counts).any(), "the entropy of attention over fewer than two positions is not defined")
     return masked_mean(entropy / length.clamp_min(2).log(), target_mask)
 
 

@@ -5,6 +5,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
+def require(fine: Bool[Tensor, ""], otherwise: str) -> None:
+    """Raises unless `fine`. While a GPU records a graph no value can be looked at; the same work on the same masks has
+    run once before (`training/graph.py`)."""
+    if not (fine.is_cuda and torch.cuda.is_current_stream_capturing()) and not bool(fine):
+        raise ValueError(otherwise)
+
+
 def masked_mean(
     values: Float[Tensor, "replica batch query"] | Bool[Tensor, "replica batch query"],
     keep: Bool[Tensor, "replica batch query"] | None,
@@ -15,8 +22,7 @@ def masked_mean(
     if keep is None:
         return values.to(torch.float32).mean(dim=(1, 2))
     counts = keep.sum(dim=(1, 2))
-    if not bool(counts.all()):
-        raise ValueError("no position to average over")
+    require(counts.all(), "no position to average over")
     return torch.where(keep, values.to(torch.float32), 0.0).sum(dim=(1, 2)) / counts
 
 

@@ -12,6 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attndyn.kernels import lstm
+
 State = tuple[Float[Tensor, "replica batch hidden"], Float[Tensor, "replica batch hidden"]]
 
 
@@ -100,62 +102,79 @@ class LSTM(Stacked):
         self, tokens: Int[Tensor, "replica batch length"], table: Float[Tensor, "replica vocabulary in"], start: State
     ) -> tuple[Float[Tensor, "replica batch length hidden"], State]:
         """All replicas at once: few large operations for each position in time."""
-        first = len(table[0]) * torch.arange(len(table), device=table.device)
-        ids = (tokens + first[:, None, None]).permute(2, 0, 1)  # [length, replica, batch], into the joined tables
-        bias = self.bias_ih_l0 + self.bias_hh_l0
+        bias = (self.bias_ih_l0 + self.bias_hh_l0)[:, None]
         if table.shape[1] < table.shape[2]:
-            projected = torch.baddbmm(bias[:, None], table, self.weight_ih_l0.mT)
-            inputs = F.embedding(ids, projected.flatten(0, 1))
+            inputs, rows = torch.baddbmm(bias, table, self.weight_ih_l0.mT), tokens
         else:
-            inputs = F.embedding(ids, table.flatten(0, 1)) @ self.weight_ih_l0.mT + bias[:, None]
-        states, c = Recurrence.apply(inputs, self.weight_hh_l0, *start)
-        return states.permute(1, 2, 0, 3), (states[-1], c)
+            first = len(table[0]) * torch.arange(len(table), device=table.device)
+            embedded = F.embedding((tokens + first[:, None, None]).flatten(1), table.flatten(0, 1))
+            inputs, rows = torch.baddbmm(bias, embedded, self.weight_ih_l0.mT), None
+        states, h, c = Recurrence.apply(inputs, rows, self.weight_hh_l0, *start, tokens.shape[2])
+        return states, (h, c)
 
 
 class Recurrence(torch.autograd.Function):
     """The LSTM's loop over time for stacked replicas; its backward pass is written out, so that the loop leaves no
-    graph of small nodes. Gates stand in PyTorch's order: input, forget, cell, output."""
+    graph of small nodes, and the gradients of weights and inputs are one product each over all positions. Under
+    autocast the products take bf16 operands; everything else stays in fp32."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        inputs: Float[Tensor, "length replica batch gates"],
+        inputs: Float[Tensor, "replica rows gates"],
+        rows: Int[Tensor, "replica batch length"] | None,
         weight: Float[Tensor, "replica gates hidden"],
         h: Float[Tensor, "replica batch hidden"],
         c: Float[Tensor, "replica batch hidden"],
-    ) -> tuple[Float[Tensor, "length replica batch hidden"], Float[Tensor, "replica batch hidden"]]:
-        length, hidden = len(inputs), weight.shape[2]
-        states, cells = (value.new_empty(length + 1, *value.shape) for value in (h, c))
-        states[0], cells[0] = h, c
-        squashed = h.new_empty(length, *h.shape)  # tanh of the cells
-        gates = torch.empty_like(inputs)
-        for t in range(length):
-            torch.baddbmm(inputs[t], states[t], weight.mT, out=gates[t])
-            gates[t, ..., : 2 * hidden].sigmoid_()
-            gates[t, ..., 2 * hidden : 3 * hidden].tanh_()
-            gates[t, ..., 3 * hidden :].sigmoid_()
-            i, f, g, o = gates[t].chunk(4, dim=-1)
-            torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g)
-            torch.tanh(cells[t + 1], out=squashed[t])
-            torch.mul(o, squashed[t], out=states[t + 1])
-        ctx.save_for_backward(weight, states, cells, squashed, gates)
-        return states[1:].clone(), cells[-1].clone()
+        length: int,
+    ) -> tuple[
+        Float[Tensor, "replica batch length hidden"],
+        Float[Tensor, "replica batch hidden"],
+        Float[Tensor, "replica batch hidden"],
+    ]:
+        device = h.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        with torch.autocast(device, enabled=False):
+            replicas, batch, hidden = h.shape
+            tape = lstm.Tape(
+                states=weight.new_empty(replicas, batch, length, hidden),
+                cells=weight.new_empty(replicas, batch, length, hidden),
+                gates=weight.new_empty(replicas, batch, length, 4 * hidden),
+                start=c.contiguous(),
+            )
+            kernel, operand = weight.to(dtype), h.to(dtype, copy=True, memory_format=torch.contiguous_format)
+            for time in range(length):
+                lstm.forward(tape, time, product(operand, kernel.mT), inputs, rows, operand)
+        ctx.save_for_backward(*tape, kernel, h)
+        ctx.rows, ctx.count = rows, inputs.shape[1]
+        return tape.states, tape.states[:, :, -1].clone(), tape.cells[:, :, -1].clone()
 
     @staticmethod
-    def backward(ctx: Any, d_states: Tensor, d_cell: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        weight, states, cells, squashed, gates = ctx.saved_tensors
-        d_gates, d_weight = torch.empty_like(gates), torch.zeros_like(weight)
-        dh, dc = torch.zeros_like(states[0]), d_cell
-        for t in reversed(range(len(gates))):
-            i, f, g, o = gates[t].chunk(4, dim=-1)
-            di, df, dg, do = d_gates[t].chunk(4, dim=-1)
-            dh = dh + d_states[t]
-            dc = dc + dh * o * (1 - squashed[t] ** 2)
-            do.copy_(dh * squashed[t] * o * (1 - o))
-            di.copy_(dc * g * i * (1 - i))
-            df.copy_(dc * cells[t] * f * (1 - f))
-            dg.copy_(dc * i * (1 - g**2))
-            dc = dc * f
-            dh = torch.bmm(d_gates[t], weight)
-            torch.baddbmm(d_weight, d_gates[t].mT, states[t], out=d_weight)
-        return d_gates, d_weight, dh, dc
+    def backward(
+        ctx: Any, d_states: Tensor, d_last: Tensor, d_cell: Tensor
+    ) -> tuple[Tensor, None, Tensor, Tensor, Tensor, None]:
+        *kept, weight, h = ctx.saved_tensors
+        tape = lstm.Tape(*kept)
+        d_states, d_cells, d_hidden = d_states.contiguous(), d_cell.clone(), d_last.contiguous()
+        d_gates = torch.empty_like(tape.gates, dtype=weight.dtype)
+        for time in reversed(range(d_gates.shape[2])):
+            lstm.backward(tape, time, d_states, d_hidden, d_cells, d_gates)
+            d_hidden = product(d_gates[:, :, time], weight)
+        before = torch.cat([h[:, :, None], tape.states[:, :, :-1]], dim=2).to(weight.dtype)
+        d_weight = product(d_gates.flatten(1, 2).mT, before.flatten(1, 2))
+        if ctx.rows is None:
+            d_inputs = d_gates.flatten(1, 2).to(d_weight.dtype)
+        else:
+            every = torch.arange(ctx.count, device=h.device)
+            one_hot = (ctx.rows.flatten(1)[..., None] == every).to(weight.dtype)
+            d_inputs = product(one_hot.mT, d_gates.flatten(1, 2))
+        return d_inputs, None, d_weight, d_hidden, d_cells, None
+
+
+def product(
+    left: Float[Tensor, "replica rows inner"], right: Float[Tensor, "replica inner columns"]
+) -> Float[Tensor, "replica rows columns"]:
+    """In at least fp32, whatever the operands are."""
+    if left.dtype == torch.bfloat16:
+        return torch.bmm(left, right, out_dtype=torch.float32)
+    return torch.bmm(left, right)

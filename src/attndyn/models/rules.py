@@ -72,3 +72,17 @@ class OneHot:
         weights = torch.zeros_like(scores)
         weights[..., self.position] = 1
         return weights
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another rule for each group of replicas: the first `count` replicas follow the first rule, and so on."""
+
+    parts: tuple[tuple[AttentionRule, int], ...]
+
+    def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+        import torch
+
+        rules, counts = zip(*self.parts, strict=True)
+        masks = [None] * len(rules) if mask is None else mask.split(counts)
+        return torch.cat([rule(*of) for rule, *of in zip(rules, scores.split(counts), masks, strict=True)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -72,3 +73,26 @@ class CopySampler:
             target=torch.cat([outputs, end], dim=2),
             align=torch.cat([order, torch.full_like(end, length)], dim=2),
         )
+
+
+class SamplersBeside:
+    """The batches of several samplers as one."""
+
+    def __init__(self, samplers: Sequence[CopySampler]) -> None:
+        self.samplers = samplers
+
+    def batch(self, step: int, size: int) -> Batch:
+        return join([sampler.batch(step, size) for sampler in self.samplers])
+
+    def evaluation(self, size: int) -> Batch:
+        return join([sampler.evaluation(size) for sampler in self.samplers])
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """The replicas of several batches of equal shapes, one after the other."""
+
+    def column(name: str) -> Any:
+        parts = [getattr(batch, name) for batch in batches]
+        return None if parts[0] is None else torch.cat(parts)
+
+    return Batch(**{field.name: column(field.name) for field in fields(Batch)})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attndyn.errors import UserError
 
 if TYPE_CHECKING:
-    from attndyn.tasks.sampler import CopySampler
+    from attndyn.tasks.sampler import CopySampler, SamplersBeside
 
 
 @dataclass(frozen=True)
@@ -155,3 +155,22 @@ class Iid(CopyTask):
 
     def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
         return streams.integers(stream, steps, rows, self.size, self.alphabet)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another task of the same shape for each group of replicas: the first `count` replicas have the first task."""
+
+    parts: tuple[tuple[CopyTask, int], ...]
+
+    @property
+    def vocabulary(self) -> int:
+        return self.parts[0][0].vocabulary
+
+    def build(self, seeds: Sequence[int], device: Any = "cpu") -> SamplersBeside:
+        from attndyn.tasks.sampler import SamplersBeside
+
+        remaining = iter(seeds)
+        return SamplersBeside(
+            [task.build([next(remaining) for _ in range(count)], device) for task, count in self.parts]
+        )

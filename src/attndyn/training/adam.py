@@ -1,15 +1,17 @@
 """Adam over one flat buffer: every parameter of every replica in one tensor [replica, parameter].
 
 PyTorch's Adam takes one learning rate; here learning rate, decay, frozen parameters and stopped replicas are
-tensors over the replica axis, and a step is a dozen operations however many parameters there are.
+tensors over the replica axis, and a step is one kernel, or a dozen plain operations, however many parameters there
+are.
 """
 
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from attndyn.kernels import adam
 from attndyn.training.condition import Adam
 
 
@@ -30,8 +32,13 @@ class FlatAdam:
             start = end
         self.mean, self.square = torch.zeros_like(self.values), torch.zeros_like(self.values)
         self.largest = torch.zeros_like(self.values) if spec.amsgrad else None
-        self.lr, self.decay = self._column(spec.lr), self._column(spec.decay)
-        self.moves = self._moves(named)
+        self.rates = adam.Rates(
+            lr=self._column(spec.lr),
+            decay=self._column(spec.decay) if spec.decay else None,
+            moves=self._moves(named),
+            betas=spec.betas,
+            eps=spec.eps,
+        )
 
     def _column(self, value: float | tuple[float, ...]) -> Float[Tensor, "replica 1"]:
         rows = value if isinstance(value, tuple) else (value,) * self.replicas
@@ -62,22 +69,10 @@ class FlatAdam:
         torch.cat([part.flatten(1) for part in parts], dim=1, out=self.gradient)
 
     @torch.no_grad()
-    def step(self, number: int, active: Bool[Tensor, " replica"]) -> None:
+    def step(self, number: Int[Tensor, ""], active: Bool[Tensor, " replica"]) -> None:
         """The update number 1, 2, … by the gradient. Inactive replicas stay as they are."""
-        beta1, beta2 = self.spec.betas
-        gradient = self.gradient.masked_fill_(~active[:, None], 0)
-        if self.spec.decay:
-            gradient.add_(self.values * self.decay)
-        self.mean.lerp_(gradient, 1 - beta1)
-        self.square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        second = self.square
-        if self.largest is not None:
-            second = torch.maximum(self.largest, self.square, out=self.largest)
-        denominator = (second.sqrt() / (1 - beta2**number) ** 0.5).add_(self.spec.eps)
-        update = (self.mean / denominator).mul_(self.lr / (1 - beta1**number) * active[:, None])
-        if self.moves is not None:
-            update.mul_(self.moves)
-        self.values.sub_(update)
+        buffers = adam.Buffers(self.values, self.mean, self.square, self.largest, self.gradient)
+        adam.update(buffers, self.rates, number, active)
 
     def state(self) -> dict[str, Tensor]:
         """Everything a resumed run needs, by name."""

@@ -42,14 +42,23 @@ class Adam:
     amsgrad: bool = False
     frozen: tuple[str, ...] | tuple[tuple[str, ...], ...] = ()
 
-    def take(self, rows: Sequence[int]) -> Adam:
-        """The same for some of the replicas."""
+    def row(self, replica: int) -> Adam:
+        """The same for one replica alone."""
         changes: dict[str, Any] = {}
         for name in ("lr", "decay", "frozen"):
             value = getattr(self, name)
             if isinstance(value, tuple) and value and not isinstance(value[0], str):
-                changes[name] = tuple(value[row] for row in rows)
+                changes[name] = value[replica]
         return replace(self, **changes)
+
+
+def beside(rows: Sequence[Adam]) -> Adam:
+    """One optimiser for replicas that differ in learning rate, decay or frozen parameters only."""
+    changes: dict[str, Any] = {}
+    for name in ("lr", "decay", "frozen"):
+        values = tuple(getattr(row, name) for row in rows)
+        changes[name] = values if len(set(values)) > 1 else values[0]
+    return replace(rows[0], **changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +85,10 @@ class Condition:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"a condition needs seeds, each of them once, not {self.seeds}")
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Conditions of equal shapes can train side by side: they differ in seeds, words, rule or rates only."""
+        optimiser = replace(self.optimiser, lr=0.0, decay=0.0, frozen=())
+        rest = [getattr(self, name) for name in ("model", "steps", "batch", "objective", "evaluation", "readings")]
+        return (self.task.length, self.task.vocabulary, optimiser, *rest)

@@ -1,12 +1,15 @@
-"""The training loop: one chunk of replicas of one condition as one tensor program."""
+"""The training loop: one chunk of replicas as one tensor program."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from attndyn.tasks.sampler import Batch
 from attndyn.training.adam import FlatAdam
 from attndyn.training.condition import Condition
+from attndyn.training.graph import Replayed
+from attndyn.training.precision import Precision, operands, products
 
 NEVER = -1
 
@@ -14,28 +17,37 @@ NEVER = -1
 class Trainer:
     """Trains the replicas of `seeds` under one condition, step by step, on one device."""
 
-    def __init__(self, condition: Condition, seeds: Sequence[int], device: str = "cpu") -> None:
-        self.condition, self.seeds = condition, tuple(seeds)
+    def __init__(
+        self, condition: Condition, seeds: Sequence[int], device: str = "cpu", precision: Precision = "fp32"
+    ) -> None:
+        self.condition, self.seeds, self.precision = condition, tuple(seeds), precision
         self.task = condition.task.build(seeds, device)
         self.model = condition.model.build(condition.task.vocabulary, seeds).to(device)
         self.optimiser = FlatAdam(self.model, condition.optimiser)
         self.step = 0
+        self.number = torch.zeros((), dtype=torch.int64, device=device)
+        """The step again, where a recorded graph can count it."""
         self.diverged = torch.full((len(seeds),), NEVER, dtype=torch.int64, device=device)
         """The first step of each replica whose loss or gradient was not finite. It moves no further."""
+        self.learn = Replayed(self._learn)
 
     def advance(self) -> None:
         """One training step."""
-        condition = self.condition
-        batch = self.task.batch(self.step, condition.batch)
         self.model.train()
-        logits, alpha = self.model(batch, condition.rule)
-        losses = condition.objective(logits, alpha, batch)
-        self.optimiser.differentiate(losses.sum())
+        self.learn(self.task.batch(self.step, self.condition.batch))
+        self.step += 1
+
+    def _learn(self, batch: Batch) -> None:
+        with products(self.precision):
+            with operands(self.precision):
+                logits, alpha = self.model(batch, self.condition.rule)
+                losses = self.condition.objective(logits, alpha, batch)
+            self.optimiser.differentiate(losses.sum())
         finite = losses.detach().isfinite() & self.optimiser.gradient.sum(dim=1).isfinite()
         first = ~finite & (self.diverged == NEVER)
-        self.diverged.masked_fill_(first, self.step)
-        self.optimiser.step(self.step + 1, self.diverged == NEVER)
-        self.step += 1
+        self.diverged.copy_(torch.where(first, self.number, self.diverged))
+        self.number += 1
+        self.optimiser.step(self.number, self.diverged == NEVER)
 
     @property
     def stopped(self) -> bool:
@@ -50,3 +62,4 @@ class Trainer:
         self.optimiser.load(state)
         self.diverged.copy_(state["diverged"])
         self.step = int(state["step"])
+        self.number.fill_(self.step)

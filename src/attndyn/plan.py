@@ -1,0 +1,115 @@
+"""Which replicas of a run train together.
+
+On a CPU each replica is a unit of its own, and a chunk of units is trained side by side on the cores. On a GPU the
+replicas of all conditions of one shape are one unit, or several where the memory is too small; everything that differs
+between them (seed, task, attention rule, learning rate) is a value for each replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from typing import Any
+
+from attndyn.models import rules
+from attndyn.tasks import synthetic
+from attndyn.training.condition import Condition, beside
+
+CHUNK = 16
+"""Replicas trained side by side on a CPU; at paper scale one save of them takes 260 MB."""
+
+
+@dataclass(frozen=True)
+class Replica:
+    condition: Condition
+    seed: int
+    place: int
+    """In the run: conditions in their order, and in each its seeds."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Replicas trained as one tensor program."""
+
+    replicas: tuple[Replica, ...]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(replica.seed for replica in self.replicas)
+
+    @property
+    def steps(self) -> int:
+        return self.replicas[0].condition.steps
+
+    @property
+    def condition(self) -> Condition:
+        """One condition for all of its replicas."""
+        shares = [(condition, len(list(group))) for condition, group in groupby(self.replicas, lambda r: r.condition)]
+        optimisers = [r.condition.optimiser.row(r.condition.seeds.index(r.seed)) for r in self.replicas]
+        first = replace(shares[0][0], optimiser=beside(optimisers))
+        if len(shares) == 1:
+            return first
+        return replace(
+            first,
+            task=synthetic.Beside(tuple((condition.task, count) for condition, count in shares)),
+            rule=rules.Beside(tuple((condition.rule, count) for condition, count in shares)),
+        )
+
+
+Chunk = list[Unit]
+
+
+def plan(
+    conditions: Sequence[Condition],
+    device: str,
+    room: Callable[[Unit], int] = lambda unit: len(unit.replicas),
+    before: Sequence[dict[str, Any]] | None = None,
+) -> list[Chunk]:
+    """The chunks in the order in which they are trained. `room` says how many replicas like those of a unit fit into
+    the device; a run that is continued keeps the chunks of `before`, as `listed` wrote them."""
+    pairs = [(condition, seed) for condition in conditions for seed in condition.seeds]
+    replicas = [Replica(condition, seed, place) for place, (condition, seed) in enumerate(pairs)]
+    if before is not None:
+        last = max(entry["chunk"] for entry in before)
+        chunks = [[r for r in replicas if before[r.place]["chunk"] == number] for number in range(last + 1)]
+    elif device == "cpu":
+        chunks = slices(replicas, CHUNK)
+    else:
+        groups = together(replicas)
+        chunks = [part for group in groups for part in slices(group, room(Unit(tuple(group))))]
+    if device == "cpu":
+        return [[Unit((replica,)) for replica in chunk] for chunk in chunks]
+    return [[Unit(tuple(chunk))] for chunk in chunks]
+
+
+def together(replicas: Sequence[Replica]) -> list[list[Replica]]:
+    """Groups of replicas whose conditions differ in nothing that changes the shape of the program."""
+    groups: list[tuple[Any, list[Replica]]] = []
+    for replica in replicas:
+        shape = replica.condition.shape
+        for known, group in groups:
+            if known == shape:
+                group.append(replica)
+                break
+        else:
+            groups.append((shape, [replica]))
+    return [group for _, group in groups]
+
+
+def slices(replicas: list[Replica], most: int) -> list[list[Replica]]:
+    """As few parts as possible, as equal as possible, of at most `most` replicas."""
+    count = -(-len(replicas) // most)
+    cuts = [len(replicas) * part // count for part in range(count + 1)]
+    return [replicas[start:end] for start, end in pairwise(cuts)]
+
+
+def listed(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
+    """Which replica trains in which chunk, in the order of their places: what run.json says of them."""
+    entries = [
+        (replica.place, {"condition": replica.condition.name, "replica": replica.seed, "chunk": number})
+        for number, chunk in enumerate(chunks)
+        for unit in chunk
+        for replica in unit.replicas
+    ]
+    return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]

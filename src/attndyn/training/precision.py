@@ -1,0 +1,40 @@
+"""In what precision the matrix products of training are computed. Readings are always taken in fp32."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+
+Precision = Literal["fp32", "tf32", "bf16"]
+
+
+@contextlib.contextmanager
+def products(precision: Precision) -> Iterator[None]:
+    """fp32 means fp32: no TF32 in the products of a GPU, nor in its LSTMs, where PyTorch allows it by default."""
+    backends: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [backend.allow_tf32 for backend in backends]
+    try:
+        for backend in backends:
+            backend.allow_tf32 = precision != "fp32"
+        yield
+    finally:
+        for backend, allowed in zip(backends, before, strict=True):
+            backend.allow_tf32 = allowed
+
+
+def operands(precision: Precision) -> contextlib.AbstractContextManager[None]:
+    """bf16 rounds the operands of the products of a forward pass (and so of its backward pass), nothing else."""
+    # without the cache of casts, which would keep tensors of one recorded step for the next
+    return torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16", cache_enabled=False)
+
+
+@contextlib.contextmanager
+def deterministic(wanted: bool) -> Iterator[None]:
+    """On a GPU the same run twice gives the same bits. (cuBLAS reads its part from the environment, see `verbs`.)"""
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        torch.use_deterministic_algorithms(wanted or before)
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
