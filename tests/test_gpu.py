@@ -1,21 +1,31 @@
 """The GPU computes what the CPU computes: the same data bit for bit, the same curves within tolerance."""
 
+import os
+import signal
 import tempfile
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from attndyn import runner as module
 from attndyn.measures.readings import Answers, Attention, Lexical
-from attndyn.models import Seq2Seq
-from attndyn.runner import Runner
-from attndyn.store.metrics import Metrics, to_table
+from attndyn.models import Seq2Seq, Uniform
+from attndyn.plan import Replica, Unit
+from attndyn.runner import Runner, Worker
+from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, Subsets
-from attndyn.training.condition import Condition
+from attndyn.training.condition import Adam, Condition
+from attndyn.training.graph import own_stream
+from attndyn.training.precision import Precision, deterministic
 from attndyn.training.recorder import Recorder
 
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself to the bit
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 CONDITION = Condition(
@@ -29,11 +39,23 @@ CONDITION = Condition(
 )
 
 
-def metrics(condition: Condition, device: str) -> Metrics:
+def silent(done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
+    pass
+
+
+def make(folder: Path, *conditions: Condition, device: str = "cuda", progress: Any = silent, **options: Any) -> Runner:
+    return Runner(conditions, Recorder(folder), device, progress, **options)
+
+
+def metrics(*conditions: Condition, device: str = "cuda", **options: Any) -> Metrics:
     with tempfile.TemporaryDirectory() as folder:
-        recorder = Recorder(Path(folder))
-        Runner([condition], recorder, device, lambda done, total, seconds, rows: None).execute()
-    return Metrics(to_table(recorder.rows))
+        runner = make(Path(folder), *conditions, device=device, **options)
+        runner.execute()
+    return Metrics(to_table(runner.recorder.rows))
+
+
+def losses(found: Metrics, condition: str = "control") -> np.ndarray:
+    return found.curves(condition, "loss").values
 
 
 @pytest.mark.parametrize(
@@ -47,15 +69,102 @@ def test_the_tokens_are_the_same(task) -> None:
             assert torch.equal(getattr(here.batch(step, 128), name), getattr(there.batch(step, 128), name).cpu())
 
 
-def test_the_curves_are_the_cpus() -> None:
-    here, there = metrics(CONDITION, "cpu"), metrics(CONDITION, "cuda")
-    losses = [found.curves("control", "loss").values for found in (here, there)]
-    assert np.abs(losses[0] - losses[1]).max() < 1e-3
+@pytest.fixture(scope="module")
+def here() -> Metrics:
+    return metrics(CONDITION, device="cpu")
+
+
+@pytest.mark.parametrize(("precision", "most"), [("fp32", 1e-3), ("tf32", 0.05), ("bf16", 0.2)])
+def test_the_curves_are_the_cpus(here: Metrics, precision: Precision, most: float) -> None:
+    there = metrics(CONDITION, precision=precision)
+    assert np.abs(losses(here) - losses(there)).max() < most
     ends = [found.curves("control", "accuracy").last for found in (here, there)]
     assert np.abs(ends[0] - ends[1]).max() <= 0.01
 
 
 def test_a_replica_does_not_know_its_neighbours() -> None:
-    together = metrics(CONDITION, "cuda").curves("control", "loss").values[2]
-    alone = metrics(replace(CONDITION, seeds=(2,)), "cuda").curves("control", "loss").values[0]
-    assert np.abs(together - alone).max() < 1e-3
+    uniform = replace(CONDITION, name="uniform", rule=Uniform())
+    together = metrics(CONDITION, uniform)
+    for condition in (CONDITION, uniform):
+        alone = metrics(replace(condition, seeds=(2,)))
+        assert np.abs(losses(together, condition.name)[2] - losses(alone, condition.name)[0]).max() < 1e-3
+    assert np.abs(losses(together) - losses(together, "uniform")).max() > 0.1
+
+
+def test_learned_and_uniform_are_one_program(tmp_path: Path) -> None:
+    runner = make(tmp_path, CONDITION, replace(CONDITION, name="uniform", rule=Uniform()))
+    assert [[len(unit.replicas) for unit in chunk] for chunk in runner.chunks] == [[8]]
+    (measured,) = runner.memory
+    assert 0 < measured["each more"] <= measured["one replica"] < measured["free"]
+
+
+def test_what_does_not_fit_is_trained_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (measured,) = make(tmp_path / "whole", CONDITION).memory
+    wanted = measured["one replica"] + 1.5 * measured["each more"]  # room for two
+    monkeypatch.setattr(module, "MEMORY_SHARE", wanted / measured["free"])
+    runner = make(tmp_path / "split", CONDITION)
+    assert [[unit.seeds for unit in chunk] for chunk in runner.chunks] == [[(0, 1)], [(2, 3)]]
+    runner.execute()
+    split = losses(Metrics(to_table(runner.recorder.rows)))
+    assert np.abs(split - losses(metrics(CONDITION))).max() < 1e-3
+
+
+def test_the_memory_measured_is_the_memory_taken(tmp_path: Path) -> None:
+    condition = replace(CONDITION, seeds=tuple(range(64)), steps=40)
+    runner = make(tmp_path, condition)
+    (measured,) = runner.memory
+    predicted = measured["one replica"] + 63 * measured["each more"]
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    torch.cuda.reset_peak_memory_stats()
+    runner.execute()
+    taken = torch.cuda.max_memory_reserved() - before
+    assert predicted / 2 < taken < predicted / 0.9
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_interrupted_is_uninterrupted(tmp_path: Path, repeatable: bool) -> None:
+    """Within tolerance; to the bit where that was asked for."""
+    whole = losses(metrics(CONDITION, repeatable=repeatable))
+
+    def interrupt(done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
+        if done > total / 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path, CONDITION, progress=interrupt, repeatable=repeatable).execute()
+    continued = make(tmp_path, CONDITION, repeatable=repeatable)
+    assert continued.recorder.resume() is not None
+    continued.execute()
+    found = losses(Metrics(to_table(continued.recorder.rows)))
+    assert found.shape == whole.shape
+    assert np.array_equal(found, whole) if repeatable else np.abs(found - whole).max() < 1e-3
+
+
+def test_observing_changes_nothing(tmp_path: Path) -> None:
+    """Under --deterministic to the bit, as on a CPU."""
+    ends = []
+    for number, every in enumerate((20, 7)):
+        readings = tuple(replace(reading, every=every) for reading in CONDITION.readings)
+        unit = Unit(tuple(Replica(CONDITION, seed, seed) for seed in CONDITION.seeds))
+        worker = Worker(replace_readings(unit, readings if number else ()), "cuda")
+        with deterministic(True), own_stream("cuda"):
+            worker.advance(60, threading.Event())
+        ends.append(worker.trainer.optimiser.values)
+    assert torch.equal(*ends)
+
+
+def replace_readings(unit: Unit, readings: tuple[Any, ...]) -> Unit:
+    return Unit(tuple(replace(r, condition=replace(r.condition, readings=readings)) for r in unit.replicas))
+
+
+def test_a_replica_that_diverges_is_found_without_looking(tmp_path: Path) -> None:
+    broken = replace(CONDITION, optimiser=Adam(lr=(1e-3, 1e38, 1e-3, 1e-3)))
+    runner = make(tmp_path, broken)
+    runner.execute()
+    assert [entry["replica"] for entry in runner.diverged] == [1]
+    found = Metrics(to_table(runner.recorder.rows)).curves("control", "loss")
+    sound = losses(metrics(CONDITION))
+    rows = [row for row in runner.recorder.rows if row.metric == "loss" and row.replica != 1]
+    assert len(rows) == 3 * len(found.steps)
+    assert all(abs(row.value - sound[row.replica][list(found.steps).index(row.step)]) < 1e-3 for row in rows)

@@ -16,15 +16,18 @@ import pytest
 import torch
 from torch import Tensor
 
+from attndyn import plan as planning
 from attndyn import runner as module
 from attndyn.measures.readings import Answers, Attention, Keep, Lexical, MeanState
 from attndyn.models import Learned, Seq2Seq, Uniform
-from attndyn.runner import Runner, Unit, Worker, plan, replicas
+from attndyn.plan import Replica, Unit
+from attndyn.runner import Runner, Worker
 from attndyn.store import checkpoint
 from attndyn.store.folder import METRICS
 from attndyn.store.metrics import Row, from_parquet
 from attndyn.tasks import Permutations, Subsets
 from attndyn.training.condition import Adam, Condition, Likelihood
+from attndyn.training.precision import Precision
 from attndyn.training.recorder import Recorder
 
 READINGS = tuple(kind(every=3) for kind in (Answers, Attention, Lexical, MeanState, Keep))
@@ -35,6 +38,10 @@ HARD = Condition(
 EASY = replace(HARD, name="easy", task=Subsets(3, of=5), seeds=(0, 1), steps=7, rule=Uniform())
 BROKEN = replace(HARD, name="broken", seeds=(5,), optimiser=Adam(lr=1e38))
 BOTH = (HARD, EASY)
+
+
+def unit_of(condition: Condition, *seeds: int, first: int = 0) -> Unit:
+    return Unit(tuple(Replica(condition, seed, first + row) for row, seed in enumerate(seeds)))
 
 
 def silent(done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
@@ -70,45 +77,6 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return run(tmp_path_factory.mktemp("uninterrupted"))
 
 
-# The plan
-
-
-def test_on_a_cpu_each_replica_is_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 4)
-    chunks = plan(BOTH, "cpu")
-    assert [[(unit.condition.name, unit.seeds, unit.first) for unit in chunk] for chunk in chunks] == [
-        [("hard", (seed,), seed) for seed in range(4)],
-        [("easy", (0,), 4), ("easy", (1,), 5)],
-    ]
-
-
-def test_a_chunk_may_hold_two_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 5)
-    assert [[unit.condition.name for unit in chunk] for chunk in plan(BOTH, "cpu")] == [
-        ["hard"] * 4 + ["easy"],
-        ["easy"],
-    ]
-
-
-def test_elsewhere_the_seeds_of_a_condition_are_one_unit() -> None:
-    assert plan(BOTH, "cuda") == [[Unit(HARD, (0, 1, 2, 3), 0)], [Unit(EASY, (0, 1), 4)]]
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_the_replicas_of_run_json_stand_in_the_order_of_their_places(device: str) -> None:
-    chunks = plan(BOTH, device)
-    listed = replicas(chunks)
-    assert [(entry["condition"], entry["replica"]) for entry in listed] == [
-        (condition.name, seed) for condition in BOTH for seed in condition.seeds
-    ]
-    for number, chunk in enumerate(chunks):
-        for unit in chunk:
-            for row, seed in enumerate(unit.seeds):
-                assert listed[unit.first + row] == {
-                    "condition": unit.condition.name, "replica": seed, "chunk": number,
-                }  # fmt: skip
-
-
 # What is recorded
 
 
@@ -129,8 +97,7 @@ def test_every_reading_is_recorded_at_its_steps(uninterrupted: dict[str, bytes])
 
 
 def test_recorded_values_are_those_of_the_trainer(uninterrupted: dict[str, bytes]) -> None:
-    unit = Unit(HARD, (2,), 0)
-    worker = Worker(unit, "cpu")
+    worker = Worker(unit_of(HARD, 2), "cpu")
     for _ in range(9):
         worker.trainer.advance()
     with torch.no_grad():
@@ -174,7 +141,7 @@ def test_the_number_of_cores_does_not_show(
 def test_the_size_of_a_chunk_does_not_show(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, bytes], chunk: int
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK", chunk)
+    monkeypatch.setattr(planning, "CHUNK", chunk)
     found = run(tmp_path)
     assert found[METRICS] == uninterrupted[METRICS]
     assert len(found) > len(uninterrupted)  # the traces lie in more folders
@@ -185,7 +152,7 @@ def test_seeds_as_one_unit_give_what_they_give_alone(tmp_path: Path, uninterrupt
     from safetensors.torch import load
 
     runner = make(tmp_path)
-    runner.chunks = [[Unit(HARD, HARD.seeds, 0), Unit(EASY, EASY.seeds, 4)]]
+    runner.chunks = [[unit_of(HARD, *HARD.seeds), unit_of(EASY, *EASY.seeds, first=4)]]
     runner.execute()
     stacked = results(runner)
     assert set(stacked) == set(uninterrupted)
@@ -213,8 +180,8 @@ def final_weights(folder: Path, monkeypatch: pytest.MonkeyPatch, readings: tuple
     made: list[Worker] = []
 
     class Noted(Worker):
-        def __init__(self, unit: Unit, device: str) -> None:
-            super().__init__(unit, device)
+        def __init__(self, unit: Unit, device: str, precision: Precision) -> None:
+            super().__init__(unit, device, precision)
             made.append(self)
 
     with monkeypatch.context() as patch:
@@ -266,7 +233,7 @@ def interrupting(at: int, number: signal.Signals = signal.SIGINT) -> Callable[..
 def test_an_interrupted_run_continues_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, chunk: int
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK", chunk)
+    monkeypatch.setattr(planning, "CHUNK", chunk)
     whole = run(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path / "run", progress=interrupting(at)).execute()
@@ -441,7 +408,7 @@ def test_a_replica_that_breaks_is_reported_and_the_others_do_not_notice(
 def test_a_broken_replica_is_still_reported_after_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK", 1)
+    monkeypatch.setattr(planning, "CHUNK", 1)
     conditions = [BROKEN, EASY]
     whole = run(tmp_path / "whole", conditions)
     with pytest.raises(KeyboardInterrupt):
@@ -455,7 +422,7 @@ def test_a_broken_replica_is_still_reported_after_resuming(
 def test_a_broken_replica_records_the_same_steps_in_a_unit_with_others(tmp_path: Path) -> None:
     condition = replace(HARD, objective=BreaksAt(5), rule=Learned())
     alone, together = make(tmp_path / "alone", [condition]), make(tmp_path / "together", [condition])
-    together.chunks = [[Unit(condition, condition.seeds, 0)]]
+    together.chunks = [[unit_of(condition, *condition.seeds)]]
     steps = []
     for runner in (alone, together):
         runner.execute()

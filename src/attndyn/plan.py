@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from attndyn.models import rules
-from attndyn.tasks import synthetic
+from attndyn.tasks import base as tasks
 from attndyn.training.condition import Condition, beside
 
 CHUNK = 16
@@ -52,7 +52,7 @@ class Unit:
             return first
         return replace(
             first,
-            task=synthetic.Beside(tuple((condition.task, count) for condition, count in shares)),
+            task=tasks.Beside(tuple((condition.task, count) for condition, count in shares)),
             rule=rules.Beside(tuple((condition.rule, count) for condition, count in shares)),
         )
 

@@ -5,6 +5,7 @@ the bits of a replica depend neither on the number of cores nor on its neighbour
 are recorded as graphs, and nothing waits for the device but the end of a segment of steps.
 """
 
+import gc
 import threading
 import time
 from collections.abc import Sequence
@@ -141,11 +142,15 @@ class Runner:
                     self._train(number, chunk, state, pool, stop)
 
     def _room(self, unit: Unit) -> int:
-        """How many replicas like those of `unit` fit into the GPU: what one and two of them take is measured."""
-        free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-        one, two = (memory(Unit(unit.replicas[:1] * count), self.device, self.precision) for count in (1, 2))
-        most = max(1, int((MEMORY_SHARE * free - one) // max(1, two - one)) + 1)
-        self.memory.append({"free": free, "one replica": one, "another": two - one, "most at once": most})
+        """How many replicas like those of `unit` fit into the GPU: what one and what two of them take is measured."""
+        alone = Unit(unit.replicas[:1])
+        memory(alone, self.device, self.precision)  # libraries take memory of their own when they are first used
+        one = memory(alone, self.device, self.precision)
+        more = memory(Unit(unit.replicas[:1] * 2), self.device, self.precision) - one
+        torch.cuda.empty_cache()
+        free = torch.cuda.mem_get_info()[0]
+        most = max(1, int((MEMORY_SHARE * free - one) // more) + 1)
+        self.memory.append({"free": free, "one replica": one, "each more": more, "most at once": most})
         return most
 
     def _pool(self) -> ThreadPoolExecutor:
@@ -226,6 +231,7 @@ def work(chunk: Chunk) -> int:
 def memory(unit: Unit, device: str, precision: Precision) -> int:
     """Bytes that the replicas of a unit take on a GPU: their state, and what a step and a reading need on top, which
     their graphs will keep."""
+    gc.collect()
     start = torch.cuda.memory_allocated()
     worker = Worker(unit, device, precision)
     built = torch.cuda.memory_allocated()

@@ -160,14 +160,15 @@ class Recurrence(torch.autograd.Function):
         for time in reversed(range(d_gates.shape[2])):
             lstm.backward(tape, time, d_states, d_hidden, d_cells, d_gates)
             d_hidden = product(d_gates[:, :, time], weight)
-        before = torch.cat([h[:, :, None], tape.states[:, :, :-1]], dim=2).to(weight.dtype)
+        before = torch.empty_like(tape.states, dtype=weight.dtype)
+        before[:, :, 0], before[:, :, 1:] = h, tape.states[:, :, :-1]
         d_weight = product(d_gates.flatten(1, 2).mT, before.flatten(1, 2))
         if ctx.rows is None:
             d_inputs = d_gates.flatten(1, 2).to(d_weight.dtype)
         else:
-            every = torch.arange(ctx.count, device=h.device)
+            every = torch.arange(-(-ctx.count // 8) * 8, device=h.device)  # GPUs are slow where rows are not aligned
             one_hot = (ctx.rows.flatten(1)[..., None] == every).to(weight.dtype)
-            d_inputs = product(one_hot.mT, d_gates.flatten(1, 2))
+            d_inputs = product(one_hot.mT, d_gates.flatten(1, 2))[:, : ctx.count]
         return d_inputs, None, d_weight, d_hidden, d_cells, None
 
 

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from attndyn.tasks.base import Sampler
 from attndyn.tasks.streams import EVALUATION, RELABEL, TRAIN, Streams
 from attndyn.tasks.synthetic import CopyTask
 
@@ -75,10 +76,10 @@ class CopySampler:
         )
 
 
-class SamplersBeside:
+class Together:
     """The batches of several samplers as one."""
 
-    def __init__(self, samplers: Sequence[CopySampler]) -> None:
+    def __init__(self, samplers: Sequence[Sampler]) -> None:
         self.samplers = samplers
 
     def batch(self, step: int, size: int) -> Batch:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
+from attndyn.tasks.base import Task
 
 if TYPE_CHECKING:
-    from attndyn.tasks.sampler import CopySampler, SamplersBeside
+    from attndyn.tasks.sampler import CopySampler
 
 
 @dataclass(frozen=True)
-class CopyTask:
+class CopyTask(Task):
     """Read `length` words and an end token, write the same words behind a start token.
 
     With `relabel` the outputs go through a bijection, fixed for each seed, into an alphabet of their own: then
@@ -45,6 +46,10 @@ class CopyTask:
     def vocabulary(self) -> int:
         """Token ids: input words, output words where they are others, the end and the start token."""
         return self.words * (2 if self.relabel else 1) + 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.length, self.vocabulary
 
     @property
     def tokens(self) -> list[str]:
@@ -155,22 +160,3 @@ class Iid(CopyTask):
 
     def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
         return streams.integers(stream, steps, rows, self.size, self.alphabet)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """Another task of the same shape for each group of replicas: the first `count` replicas have the first task."""
-
-    parts: tuple[tuple[CopyTask, int], ...]
-
-    @property
-    def vocabulary(self) -> int:
-        return self.parts[0][0].vocabulary
-
-    def build(self, seeds: Sequence[int], device: Any = "cpu") -> SamplersBeside:
-        from attndyn.tasks.sampler import SamplersBeside
-
-        remaining = iter(seeds)
-        return SamplersBeside(
-            [task.build([next(remaining) for _ in range(count)], device) for task, count in self.parts]
-        )

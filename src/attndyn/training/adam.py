@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from attndyn.kernels import adam
 from attndyn.training.condition import Adam
 
+ALIGN = 64
+"""Each parameter starts at a multiple of this: matrix products on a GPU are slow where it is not one of 4 floats."""
+
 
 class FlatAdam:
     """Moves the parameters of `model`, whose leading axis is the replica, into one buffer and updates it."""
@@ -22,14 +25,14 @@ class FlatAdam:
         self.spec = spec
         named = list(model.named_parameters())
         self.replicas = len(named[0][1])
-        self.values: Float[Tensor, "replica parameter"] = torch.cat([p.detach().flatten(1) for _, p in named], 1)
-        self.gradient = torch.zeros_like(self.values)
         self.parameters = [parameter for _, parameter in named]
-        start = 0
-        for parameter in self.parameters:
-            end = start + parameter[0].numel()
-            parameter.data = self.values[:, start:end].view(parameter.shape)
-            start = end
+        sizes = [-(-parameter[0].numel() // ALIGN) * ALIGN for parameter in self.parameters]
+        self.starts = [sum(sizes[:index]) for index in range(len(sizes))]
+        self.values: Float[Tensor, "replica parameter"] = named[0][1].new_zeros(self.replicas, sum(sizes))
+        self.gradient = torch.zeros_like(self.values)
+        for parameter, place in zip(self.parameters, self.views(self.values), strict=True):
+            place.copy_(parameter.detach())
+            parameter.data = place
         self.mean, self.square = torch.zeros_like(self.values), torch.zeros_like(self.values)
         self.largest = torch.zeros_like(self.values) if spec.amsgrad else None
         self.rates = adam.Rates(
@@ -39,6 +42,13 @@ class FlatAdam:
             betas=spec.betas,
             eps=spec.eps,
         )
+
+    def views(self, buffer: Tensor) -> list[Tensor]:
+        """The parts of a flat buffer that belong to the parameters, in their shapes."""
+        return [
+            buffer[:, start : start + parameter[0].numel()].view(parameter.shape)
+            for start, parameter in zip(self.starts, self.parameters, strict=True)
+        ]
 
     def _column(self, value: float | tuple[float, ...]) -> Float[Tensor, "replica 1"]:
         rows = value if isinstance(value, tuple) else (value,) * self.replicas
@@ -58,15 +68,17 @@ class FlatAdam:
         known = {name for name, _ in named}
         for name in {name for row in per_replica for name in row} - known:
             raise ValueError(f"no parameter is called {name!r}; there are {', '.join(sorted(known))}")
-        sizes = [(name, parameter[0].numel()) for name, parameter in named]
-        return torch.stack(
-            [torch.cat([torch.full((size,), name not in row) for name, size in sizes]) for row in per_replica]
-        ).to(self.values.device)
+        moves = torch.ones_like(self.values, dtype=torch.bool)
+        for (name, _), place in zip(named, self.views(moves), strict=True):
+            for replica, row in enumerate(per_replica):
+                place[replica] = name not in row
+        return moves
 
     def differentiate(self, loss: Float[Tensor, ""]) -> None:
         """Fills the gradient; what the loss does not depend on has none."""
         parts = torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True)
-        torch.cat([part.flatten(1) for part in parts], dim=1, out=self.gradient)
+        for place, part in zip(self.views(self.gradient), parts, strict=True):
+            place.copy_(part)
 
     @torch.no_grad()
     def step(self, number: Int[Tensor, ""], active: Bool[Tensor, " replica"]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attndyn.errors import UserError
 from attndyn.models.rules import Learned
 from attndyn.models.specs import Seq2Seq
-from attndyn.tasks.synthetic import CopyTask
+from attndyn.tasks.base import Task
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -66,7 +66,7 @@ class Condition:
     """One setting of an experiment, trained once for each seed."""
 
     name: str
-    task: CopyTask
+    task: Task
     model: Seq2Seq
     seeds: tuple[int, ...]
     steps: int
@@ -91,4 +91,4 @@ class Condition:
         """Conditions of equal shapes can train side by side: they differ in seeds, words, rule or rates only."""
         optimiser = replace(self.optimiser, lr=0.0, decay=0.0, frozen=())
         rest = [getattr(self, name) for name in ("model", "steps", "batch", "objective", "evaluation", "readings")]
-        return (self.task.length, self.task.vocabulary, optimiser, *rest)
+        return (self.task.shape, optimiser, *rest)

@@ -1,0 +1,61 @@
+"""What every task offers. A task is a spec, data only; `build` makes the sampler that draws its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from attndyn.tasks.sampler import Batch
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """The batches of a task for several replicas, each from its own seed."""
+
+    def batch(self, step: int, size: int) -> Batch:
+        """The training batch of one step."""
+        ...
+
+    def evaluation(self, size: int) -> Batch:
+        """The fixed evaluation examples."""
+        ...
+
+
+@dataclass(frozen=True)
+class Task:
+    @property
+    def vocabulary(self) -> int:
+        """How many token ids there are."""
+        raise NotImplementedError
+
+    @property
+    def tokens(self) -> list[str]:
+        """The text of each token id."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Tasks of equal shapes can train side by side: their batches and vocabularies are of one size."""
+        raise NotImplementedError
+
+    def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Beside(Task):
+    """Another task of the same shape for each group of replicas: the first `count` replicas have the first task."""
+
+    parts: tuple[tuple[Task, int], ...]
+
+    @property
+    def vocabulary(self) -> int:
+        return self.parts[0][0].vocabulary
+
+    def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
+        from attndyn.tasks.sampler import Together
+
+        rest = iter(seeds)
+        return Together([task.build([next(rest) for _ in range(count)], device) for task, count in self.parts])
