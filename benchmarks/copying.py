@@ -10,6 +10,8 @@ machines and their load differ. The share of the roofline is the rate of the ste
 large product in the same precision.
 """
 
+import contextlib
+import io
 import random
 import statistics
 import subprocess
@@ -216,8 +218,9 @@ def on_the_gpu() -> None:
     for hidden in (64, 128, 512):
         line(20, 100, "tf32", hidden=hidden)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    plain_seed(0, 5, "cuda")
-    peer = seconds(lambda: plain_seed(0, 200, "cuda"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        plain_seed(0, 5, "cuda")
+        peer = seconds(lambda: plain_seed(0, 200, "cuda"))
     print(f"  plain loop, fp32: {peer:.2f} s a seed of 200 steps, {20 * peer:.0f} s for 20")
     for precision, own in twenty.items():
         print(f"  ratio, {precision}: {20 * peer / own:.1f}")

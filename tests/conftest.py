@@ -7,6 +7,7 @@ are left unchecked by the hook.
 import os
 import socket
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ import hypothesis
 import pytest
 from jaxtyping import install_import_hook
 
+if find_spec("triton"):  # Triton reads the source of its kernels, which the hook would change
+    import attndyn.kernels.triton_adam
+    import attndyn.kernels.triton_lstm  # noqa: F401
+
 install_import_hook("attndyn", "beartype.beartype")
 
-import torch  # noqa: E402 (nothing of attndyn may be imported before the hook)
+import torch  # noqa: E402 (nothing else of attndyn may be imported before the hook)
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
