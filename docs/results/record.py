@@ -1,0 +1,82 @@
+"""Records a finished run for the repository: python docs/results/record.py RUN_FOLDER NAME
+
+Copies settings, claims and figures (PNG) of the run to docs/results/NAME, writes what became of every seed to
+seeds.csv, and a README with the table of claims. With NAME alone, only that README is written again.
+"""
+
+import csv
+import json
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def copy(run: Path, folder: Path) -> None:
+    from attndyn.store.folder import Run
+    from attndyn.store.metrics import Metrics
+
+    folder.mkdir(parents=True, exist_ok=True)
+    info = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    kept = {name: value for name, value in info.items() if name not in ("replicas", "tokens", "conditions")}
+    (folder / "run.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    shutil.copy(run / "claims.json", folder)
+    for picture in sorted((run / "figures").glob("*.png")):
+        shutil.copy(picture, folder)
+    if info["seeds"]:
+        last_values(Metrics(Run(run).metrics), folder / "seeds.csv")
+
+
+def last_values(metrics: object, path: Path) -> None:
+    """One line for each condition and seed: every metric at its last step."""
+    from attndyn.store.metrics import Metrics
+
+    assert isinstance(metrics, Metrics)
+    names = sorted(set(metrics.table["metric"].to_pylist()))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["condition", "seed", *names])
+        for condition in metrics.conditions:
+            found = {}
+            for name in names:
+                try:
+                    curves = metrics.curves(condition, name)
+                except KeyError:
+                    continue
+                found[name] = dict(zip(curves.replicas.tolist(), curves.last.tolist(), strict=True))
+            for seed in sorted({seed for values in found.values() for seed in values}):
+                row = [found.get(name, {}).get(seed) for name in names]
+                table.writerow([condition, seed, *("" if v is None or v != v else f"{v:.4g}" for v in row)])
+
+
+def describe(folder: Path) -> None:
+    info, claims = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("run", "claims"))
+    versions = ", ".join(f"{name} {version}" for name, version in info["versions"].items())
+    lines = [
+        f"# {info['title']}",
+        "",
+        info["finding"],
+        "",
+        f"`{info['command']}`; {info['device']}, {info['precision']}; {versions}; {len(info['seeds'])} seeds; "
+        f"{info['seconds']:.0f} s of training and measuring. Source: {info['source']}.",
+        "",
+        "| claim | published | measured | interval | verdict |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for claim in claims:
+        interval = " to ".join(f"{end:.3g}" for end in claim["interval"]) if claim["interval"] else ""
+        cells = (f"{claim['id']}: {claim['statement']}", claim["published"], claim["measured"], interval)
+        lines.append(
+            "| " + " | ".join(str(cell or "–").replace("|", "\\|") for cell in cells) + f" | {claim['verdict']} |"
+        )
+    lines.append("")
+    lines += [f"![{picture.stem}]({picture.name})" for picture in sorted(folder.glob("*.png"))]
+    (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    *run, name = sys.argv[1:]
+    if run:
+        copy(Path(run[0]), HERE / name)
+    describe(HERE / name)
