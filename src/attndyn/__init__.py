@@ -4,6 +4,7 @@
     run = attndyn.run("copying", scale="demo", seeds=8)   # continues if it was interrupted
     run.claims, run.metrics                                # plain objects, an Arrow table
     run.report()                                           # the page; a notebook shows `run` itself
+    attndyn.agreement(alpha, beta, mask).mean              # A of your own arrays; kendall_tau and xi beside it
 
 The names below are imported when they are first used, so that `import attndyn` costs nothing.
 """
@@ -16,10 +17,13 @@ _HOME = {
     "run": "attndyn.verbs",
     "reproduce": "attndyn.verbs",
     "Run": "attndyn.store.folder",
+    "agreement": "attndyn.measures.agreement",
+    "kendall_tau": "attndyn.measures.agreement",
+    "xi": "attndyn.measures.agreement",
     "UserError": "attndyn.errors",
     "RunError": "attndyn.errors",
 }
-__all__ = ["Run", "RunError", "UserError", "__version__", "reproduce", "run"]
+__all__ = ["Run", "RunError", "UserError", "__version__", "agreement", "kendall_tau", "reproduce", "run", "xi"]
 
 
 def __getattr__(name: str) -> Any:
