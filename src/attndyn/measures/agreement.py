@@ -42,10 +42,12 @@ def agreement(u: Any, v: Any, mask: Any = None, percent: float | int = 5) -> Row
     """
     u, v, mask = _aligned(u, v, mask)
     enough = _share(percent) * mask.sum(dim=-1).to(torch.float64)
-    largest = torch.where(mask, u, -torch.inf).amax(dim=-1, keepdim=True)
-    peak = ((u == largest) & mask).to(torch.uint8).argmax(dim=-1, keepdim=True)
-    above = ((v > v.gather(-1, peak)) & mask).sum(dim=-1)
-    return _collect((100 * above < enough).to(torch.float64), ~_has_nan(u, mask) & ~_has_nan(v, mask), mask)
+    u, v = torch.where(mask, u, -torch.inf), torch.where(mask, v, -torch.inf)
+    largest, peak = u.max(dim=-1, keepdim=True)
+    # Only a row of −∞ ties with its padding.
+    peak = torch.where(largest == -torch.inf, mask.to(torch.uint8).argmax(dim=-1, keepdim=True), peak)
+    above = (v > v.gather(-1, peak)).sum(dim=-1, dtype=torch.int32)
+    return _collect((100 * above < enough).to(torch.float64), ~(_has_nan(u) | _has_nan(v)), mask)
 
 
 def chance(v: Any, mask: Any = None, percent: float | int = 5) -> Rows:
@@ -55,11 +57,12 @@ def chance(v: Any, mask: Any = None, percent: float | int = 5) -> Rows:
     """
     v, _, mask = _aligned(v, v, mask)
     length = mask.sum(dim=-1, keepdim=True).to(torch.float64)
+    v = torch.where(mask, v, -torch.inf)
     # Position i counts if and only if v_i is at least the k-th largest value, k = ⌈.05 L⌉.
     k = torch.ceil(_share(percent) * length / 100).to(torch.int64).clamp_min(1)
-    ordered = torch.where(mask, v, -torch.inf).sort(dim=-1, descending=True).values
-    counted = ((v >= ordered.gather(-1, k - 1)) & mask).sum(dim=-1)
-    return _collect(counted / length[..., 0], ~_has_nan(v, mask), mask)
+    ordered = v.sort(dim=-1, descending=True).values
+    counted = ((v >= ordered.gather(-1, (k - 1).expand(*v.shape[:-1], 1))) & mask).sum(dim=-1)
+    return _collect(counted / length[..., 0], ~_has_nan(v), mask)
 
 
 def shuffled_chance(v: Any, mask: Any = None, percent: float | int = 5, *, seed: int = 0) -> Rows:
@@ -72,14 +75,14 @@ def shuffled_chance(v: Any, mask: Any = None, percent: float | int = 5, *, seed:
 def kendall_tau(u: Any, v: Any, mask: Any = None) -> Rows:
     """Kendall's τ_b of each row: undefined for a single position and where u or v is constant."""
     u, v, mask = _aligned(u, v, mask)
-    finite = ~_has_nan(u, mask) & ~_has_nan(v, mask)
+    finite = ~(_has_nan(torch.where(mask, u, 0)) | _has_nan(torch.where(mask, v, 0)))
     # Positions first, and NaN where nothing is: it is neither larger nor smaller than anything, so a pair with a
     # padded position counts as tied in both.
-    x, y = (torch.where(mask, scores, torch.nan).reshape(-1, scores.shape[-1]).T.contiguous() for scores in (u, v))
-    counts = torch.zeros(3, x.shape[1], dtype=torch.int64, device=x.device)
+    x, y = (torch.where(mask, each, torch.nan).reshape(-1, each.shape[-1]).T.contiguous() for each in (u, v))
+    counts = torch.zeros(3, x.shape[1], dtype=torch.int32, device=x.device)
     for i in range(len(x) - 1):
         in_x, in_y = _order(x[i + 1 :], x[i]), _order(y[i + 1 :], y[i])
-        counts += torch.stack([in_x * in_y, in_x.abs(), in_y.abs()]).sum(dim=1)
+        counts += torch.stack([in_x * in_y, in_x.abs(), in_y.abs()]).sum(dim=1, dtype=torch.int32)
     concordant_minus_discordant, untied_in_x, untied_in_y = counts.to(torch.float64)
     tau = (concordant_minus_discordant / untied_in_x.sqrt() / untied_in_y.sqrt()).clamp(-1, 1)
     tau = tau.reshape(u.shape[:-1])
@@ -126,9 +129,9 @@ def _numbers(values: Any) -> Tensor:
     return tensor if tensor.is_floating_point() else tensor.to(torch.float64)
 
 
-def _aligned(u: Any, v: Any, mask: Any) -> tuple[Tensor, Tensor, Bool[Tensor, "*rows key"]]:
-    """Scores and mask in one shape. An axis of length 1 is repeated, a missing one is a mistake: a mask [batch, key]
-    would fit scores [batch, query, key] by accident wherever there are as many queries as examples."""
+def _aligned(u: Any, v: Any, mask: Any) -> tuple[Tensor, Tensor, Bool[Tensor, "*#rows key"]]:
+    """Scores in one shape, and a mask that fits them. An axis of length 1 is repeated, a missing one is a mistake: a
+    mask [batch, key] would fit scores [batch, query, key] by accident where there are as many queries as examples."""
     u, v = _numbers(u), _numbers(v)
     mask = torch.ones((1,) * u.ndim) if mask is None else torch.as_tensor(mask)
     mask = mask.to(device=u.device, dtype=torch.bool)
@@ -139,10 +142,10 @@ def _aligned(u: Any, v: Any, mask: Any) -> tuple[Tensor, Tensor, Bool[Tensor, "*
             "two scorings and their mask need the same number of axes, of the same lengths or of length 1, with the "
             f"input positions last; these have the shapes {', '.join(map(str, shapes))}"
         )
-    u, v, mask = torch.broadcast_tensors(u, v.to(u.device), mask)
+    u, v = torch.broadcast_tensors(u, v.to(u.device))
     if u.numel() == 0:
         raise ValueError("there is no row to measure")
-    return u, v, mask
+    return u, v, mask.expand(*mask.shape[:-1], u.shape[-1])
 
 
 def _share(percent: float | int) -> float:
@@ -151,12 +154,12 @@ def _share(percent: float | int) -> float:
     return float(percent)
 
 
-def _has_nan(scores: Tensor, mask: Bool[Tensor, "*rows key"]) -> Bool[Tensor, "*rows"]:
-    return (scores.isnan() & mask).any(dim=-1)
+def _has_nan(scores: Float[Tensor, "*rows key"]) -> Bool[Tensor, "*rows"]:
+    return scores.amax(dim=-1).isnan()  # the largest of values with NaN among them is NaN
 
 
-def _collect(values: Float[Tensor, "*rows"], defined: Bool[Tensor, "*rows"], mask: Bool[Tensor, "*rows key"]) -> Rows:
-    real = mask.any(dim=-1)
+def _collect(values: Float[Tensor, "*rows"], defined: Bool[Tensor, "*rows"], mask: Bool[Tensor, "*#rows key"]) -> Rows:
+    real = mask.any(dim=-1).expand(values.shape)
     defined = defined & real
     n = int(defined.sum())
     if n == 0:
