@@ -23,6 +23,7 @@ LONGEST = 450
 # A part imports itself and what stands to its left.
 ORDER = ["errors", "spec", "tasks", "models", "store", "training", "probes", "measures", "runner"]
 ALLOWED = {part: set(ORDER[:place]) for place, part in enumerate(ORDER)}
+ALLOWED["theory"] = {"errors", "spec", "tasks"}
 ALLOWED["report"] = {"errors", "store", "measures"}
 ALLOWED["studies"] = {*ORDER, "report"}
 ALLOWED["console"] = {"errors", "store"}

@@ -4,6 +4,7 @@
     run = attndyn.run("copying", scale="demo", seeds=8)   # continues if it was interrupted
     run.claims, run.metrics                                # plain objects, an Arrow table
     run.report()                                           # the page; a notebook shows `run` itself
+    attndyn.ibm1("train.de", "train.en")                   # what co-occurrence alone says about the words
 
 The names below are imported when they are first used, so that `import attndyn` costs nothing.
 """
@@ -15,11 +16,12 @@ __version__ = "0.1.0"
 _HOME = {
     "run": "attndyn.verbs",
     "reproduce": "attndyn.verbs",
+    "ibm1": "attndyn.theory.ibm1",
     "Run": "attndyn.store.folder",
     "UserError": "attndyn.errors",
     "RunError": "attndyn.errors",
 }
-__all__ = ["Run", "RunError", "UserError", "__version__", "reproduce", "run"]
+__all__ = ["Run", "RunError", "UserError", "__version__", "ibm1", "reproduce", "run"]
 
 
 def __getattr__(name: str) -> Any:
