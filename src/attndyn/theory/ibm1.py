@@ -34,7 +34,7 @@ Floats = Float[np.ndarray, "_"]
 def count_table(pairs: Pairs) -> sp.csr_array:
     """C [input word, output word] of equation 13; a pair with an empty side adds nothing."""
     share = np.repeat(1 / np.maximum(pairs.source.lengths, 1), pairs.source.lengths)
-    table = (_matrix(pairs.source, share).T.tocsr() @ _matrix(pairs.target)).astype(np.float64)
+    table = (matrix(pairs.source, share).T.tocsr() @ matrix(pairs.target)).astype(np.float64)
     table.sort_indices()
     return table
 
@@ -46,7 +46,7 @@ def translation(counts: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((counts.data / per_entry, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _matrix(text: Text, weights: np.ndarray | None = None) -> sp.csr_array:
+def matrix(text: Text, weights: np.ndarray | None = None) -> sp.csr_array:
     """[line, word], repeated words added up."""
     weights = np.ones(len(text.ids)) if weights is None else weights
     matrix = sp.csr_array((weights, text.ids, text.offsets), shape=(len(text), len(text.words)), copy=True)
@@ -107,18 +107,12 @@ class Ibm1:
             raise ValueError("the pairs have another vocabulary than the table")
         source = with_null(pairs.source) if self.null else pairs.source
         best = np.full(len(pairs.target.ids), -1)
-        for entries in _look_up(source, pairs.target.rows, pairs.target.ids, self.trans):
+        for entries in look_up(source, pairs.target.rows, pairs.target.ids, self.trans):
             values = np.append(self.trans.data, 0.0)[entries.index]
-            peak = np.maximum.reduceat(values, entries.starts)
-            lengths = np.diff(np.append(entries.starts, len(values)))
-            inside = np.arange(len(values)) - np.repeat(entries.starts, lengths)
-            first = np.minimum.reduceat(
-                np.where(values == np.repeat(peak, lengths), inside, len(values)), entries.starts
-            )
-            first[peak == 0] = -1
-            if self.null:
-                first[first == lengths - 1] = -1
-            best[entries.tokens] = first
+            first = entries.peaks(values) - entries.starts
+            nothing = np.maximum.reduceat(values, entries.starts) == 0
+            empty_word = first == entries.lengths - 1 if self.null else False
+            best[entries.tokens] = np.where(nothing | empty_word, -1, first)
         return best
 
     def _number(self, word: str, words: list[str]) -> int:
@@ -136,21 +130,35 @@ def with_null(text: Text) -> Text:
 
 
 @dataclass(frozen=True)
-class _Entries:
-    """Some output tokens with all inputs of their lines: their places in the table, token after token."""
+class Entries:
+    """Some output tokens with all inputs of their lines, token after token."""
 
     tokens: Ints
-    index: Ints
+    """Which of the output tokens."""
     starts: Ints
+    """Where the inputs of each of them begin."""
+    inputs: Ints
+    """The input word of each co-occurrence,"""
+    index: Ints
+    """and where it stands in the table; the table's size, where it stands nowhere."""
+
+    @property
+    def lengths(self) -> Ints:
+        return np.diff(np.append(self.starts, len(self.index)))
+
+    def peaks(self, values: Floats) -> Ints:
+        """For each token the first co-occurrence of those with its largest value."""
+        peak = np.repeat(np.maximum.reduceat(values, self.starts), self.lengths)
+        return np.minimum.reduceat(np.where(values == peak, np.arange(len(values)), len(values)), self.starts)
 
 
-def _look_up(source: Text, rows: Ints, outputs: Ints, table: sp.csr_array) -> Iterator[_Entries]:
-    """Where each co-occurrence stands in the table (its number of entries, where it stands nowhere)."""
+def look_up(source: Text, rows: Ints, outputs: Ints, table: sp.csr_array) -> Iterator[Entries]:
+    """All co-occurrences of the output tokens, given by their line and their word, with the inputs of their lines."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    inputs = np.repeat(np.arange(table.shape[0], dtype=np.int64), np.diff(table.indptr))
-    keys = pa.array(inputs * table.shape[1] + table.indices)
+    rows_of = np.repeat(np.arange(table.shape[0], dtype=np.int64), np.diff(table.indptr))
+    keys = pa.array(rows_of * table.shape[1] + table.indices)
     tokens = np.flatnonzero(source.lengths[rows])  # a token beside an empty input has no partner
     lengths = source.lengths[rows[tokens]]
     ends = lengths.cumsum()
@@ -161,9 +169,10 @@ def _look_up(source: Text, rows: Ints, outputs: Ints, table: sp.csr_array) -> It
             continue
         starts = np.concatenate([[0], count[:-1].cumsum()])
         place = np.arange(count.sum()) + np.repeat(source.offsets[rows[some]] - starts, count)
-        wanted = source.ids[place].astype(np.int64) * table.shape[1] + np.repeat(outputs[some], count)
-        index = pc.fill_null(pc.index_in(pa.array(wanted), value_set=keys), table.nnz)
-        yield _Entries(some, index.to_numpy(), starts)
+        inputs = source.ids[place]
+        wanted = pa.array(inputs.astype(np.int64) * table.shape[1] + np.repeat(outputs[some], count))
+        index = pc.fill_null(pc.index_in(wanted, value_set=keys), table.nnz)
+        yield Entries(some, starts, inputs, index.to_numpy())
 
 
 def ibm1(
@@ -191,8 +200,8 @@ def ibm1(
     done = 1
     if iterations > 1:
         # A word that comes twice in one output line is shared out twice in the same way.
-        outputs = _matrix(pairs.target).tocoo()
-        chunks = list(_look_up(inputs, outputs.row, outputs.col, trans))
+        outputs = matrix(pairs.target).tocoo()
+        chunks = list(look_up(inputs, outputs.row, outputs.col, trans))
         while done < iterations:
             trans, logs = _iteration(trans, chunks, outputs.data, inputs.lengths[outputs.row])
             perplexity.append(float(np.exp(-logs / outputs.data.sum())))
@@ -203,7 +212,7 @@ def ibm1(
 
 
 def _iteration(
-    trans: sp.csr_array, chunks: list[_Entries], repeats: Floats, lengths: Ints
+    trans: sp.csr_array, chunks: list[Entries], repeats: Floats, lengths: Ints
 ) -> tuple[sp.csr_array, float]:
     """One step of expectation maximisation, and the log likelihood of the outputs before it."""
     counts, logs = np.zeros(trans.nnz), 0.0
@@ -212,6 +221,6 @@ def _iteration(
         total = np.add.reduceat(beta, chunk.starts)
         weight = repeats[chunk.tokens]
         logs += float(weight @ np.log(total / lengths[chunk.tokens]))
-        beta *= np.repeat(weight / total, np.diff(np.append(chunk.starts, len(beta))))
+        beta *= np.repeat(weight / total, chunk.lengths)
         counts += np.bincount(chunk.index, beta, trans.nnz)
     return translation(sp.csr_array((counts, trans.indices, trans.indptr), shape=trans.shape)), logs
