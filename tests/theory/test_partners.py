@@ -22,7 +22,8 @@ def evidence(n: float, rate: float, usual: float) -> float:
 
 
 def slow(sources: Lines, targets: Lines, m: int, output: str) -> tuple[float, float, set[str]]:
-    """z, the rate and the possible partners of one output word of pair m: the definition, pair by pair."""
+    """z, the rate and the possible partners of one output word of pair m: the definition, pair by pair. No partner, if
+    no input says anything."""
     others = [k for k in range(len(sources)) if k != m]
     usual = sum(output in targets[k] for k in others) / max(1, len(others))
 
@@ -32,7 +33,9 @@ def slow(sources: Lines, targets: Lines, m: int, output: str) -> tuple[float, fl
 
     found = {word: rate(word) for word in sources[m]}
     z = {word: evidence(n, value, usual) for word, (n, value) in found.items()}
-    best = {word for word in z if z[word] == pytest.approx(max(z.values()), abs=1e-9)}
+    best = {word for word in z if z[word] > 1e-9 and z[word] == pytest.approx(max(z.values()), abs=1e-9)}
+    if not best:
+        return 0.0, usual, best
     first = next(word for word in sources[m] if word in best)
     rival = max([found[word][1] for word in found if word != first], default=-1.0)
     return evidence(*found[first], max(rival, usual)), found[first][1], best
@@ -56,7 +59,7 @@ def test_the_vectorised_judgement_is_the_definition(lines: list[tuple[list[str],
     assert found.repeats.sum() == sum(map(len, targets))
     for k in range(len(found.rows)):
         z, rate, best = slow(sources, targets, found.rows[k], both.target.words[found.outputs[k]])
-        assert both.source.words[found.partner[k]] in best
+        assert found.partner[k] == -1 if not best else both.source.words[found.partner[k]] in best
         if len(best) == 1:
             assert found.rate[k] == pytest.approx(rate)
             assert found.evidence[k] == pytest.approx(z, abs=1e-6)

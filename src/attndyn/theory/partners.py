@@ -66,11 +66,13 @@ def presence(pairs: Pairs) -> Presence:
     return Presence(joint, source.sum(axis=0), target.sum(axis=0), len(pairs))
 
 
-def judge(pairs: Pairs, counts: Presence | None = None, *, rivals: bool = True) -> Judged:
-    """Looks for the partner of each output token, in counts of other pairs if they are given, else in those of all
-    pairs but its own. Without `rivals` an input needs only to beat the usual rate: of the words of a text, several
-    may speak for its label."""
-    own = 1 if counts is None else 0
+def judge(pairs: Pairs, counts: Presence | None = None, *, own: bool = True, rivals: bool = True) -> Judged:
+    """Looks for the partner of each output token.
+
+    `counts` are those of these very pairs, whose own contribution is taken off for each token, or of others (`own` is
+    false). Without `rivals` an input needs only to beat the usual rate: of the words of a text, several may speak for
+    its label.
+    """
     counts = presence(pairs) if counts is None else counts
     source, target = _present(pairs.source), matrix(pairs.target).tocoo()
     inputs = Text(source.indices, source.indptr.astype(np.int64), pairs.source.words)
@@ -85,14 +87,14 @@ def judge(pairs: Pairs, counts: Presence | None = None, *, rivals: bool = True) 
         usual = (counts.outputs[target.col[some]] - own) / seen
         met, together = counts.inputs[entries.inputs] - own, joint[entries.index] - own
         rates = (together + PRIOR * np.repeat(usual, lengths)) / (met + PRIOR)
-        best = entries.peaks(root(met, rates, np.repeat(usual, lengths)))
+        alone = root(met, rates, np.repeat(usual, lengths))
+        best = entries.peaks(alone)
         others = rates.copy()
         others[best] = -1
         second = entries.peaks(others)
-        alone = lengths == 1
         beside[some] = np.maximum(usual, others[second]) if rivals else usual
-        partner[some], rate[some] = entries.inputs[best], rates[best]
-        rival[some] = np.where(alone, -1, entries.inputs[second])
+        partner[some], rate[some] = np.where(alone[best] > 0, entries.inputs[best], -1), rates[best]
+        rival[some] = np.where(lengths > 1, entries.inputs[second], -1)
         evidence[some] = root(met[best], rate[some], beside[some])
         needed[some] = ndtri(1 - FALSE_ALARMS / lengths)
     return Judged(target.row, target.col, target.data, partner, rival, rate, beside, evidence, needed)
@@ -205,7 +207,7 @@ def check(pairs: Pairs, *, rivals: bool = True, seed: int = 0) -> Checks:
     order = np.random.default_rng(seed).permutation(len(pairs))
     shuffled = judge(Pairs(pairs.source, pairs.target.take(order)), rivals=rivals)
     one, other = pairs.take(order[::2]), pairs.take(order[1::2])
-    here, there = judge(one, rivals=rivals), judge(one, presence(other), rivals=rivals)
+    here, there = judge(one, rivals=rivals), judge(one, presence(other), own=False, rivals=rivals)
     singled = here.singled_out
     widths = np.diff(_present(one.source).indptr)[here.rows]
     return Checks(
