@@ -2,7 +2,6 @@
 
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def texts(panel: Heat) -> dict[tuple[int, int], str]:
     """What the one panel of a chart writes into each cell."""
-    cells: list[dict[str, Any]] = heat_chart([panel]).to_dict()["data"]["values"]
+    (cells,) = heat_chart([panel]).to_dict()["datasets"].values()
     return {(cell["row"], cell["column"]): cell["text"] for cell in cells}
 
 
