@@ -194,8 +194,8 @@ def _answers(found: dict[str, Any], checks: Checks) -> list[tuple[str, str]]:
         answers.append(("What if the signal is absent?", FAILS if found["share"] < 0.01 else REST))
     if found["forward"] is not None:
         order = (
-            f"Neighbouring partners go forward in {percent(found['forward'])} of the cases: 100 % if outputs follow the "
-            "input's order, about half if the orders are unrelated."
+            f"Neighbouring partners go forward in {percent(found['forward'])} of the cases: 100 % if outputs follow "
+            "the input's order, about half if the orders are unrelated."
         )
         answers.append(("Is the order easy?", f"{order} {ORDER}"))
     return [*answers, ("What helps?", HELPS), ("How sure is this?", _sure(checks, "tokens", "pairs", "partner"))]
