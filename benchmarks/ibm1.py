@@ -2,12 +2,12 @@
 
     attndyn bench ibm1
 
-Both sides go from token lists to the table. NLTK's constructor goes on to align every pair; that is left out here, and its
-AlignedSent objects are made before the clock starts. The corpus is Multi30k German-English from $ATTNDYN_DATA; without
-it, a made one of the same size: Zipf-distributed words, each output word with one partner. The tables are compared entry
-by entry. NLTK counts a word that is repeated in an output line once (it adds its normaliser up over the repetitions), so
-its table is compared with ours of the lines without repetitions. Where `eflomal-align` is installed, its model 1 is
-timed too; it samples, so there is no table to compare.
+Both sides go from token lists to the table. NLTK's constructor goes on to align every pair; that is left out here, and
+its AlignedSent objects are made before the clock starts. The corpus is Multi30k German-English from $ATTNDYN_DATA;
+without it, a made one of the same size: Zipf-distributed words, each output word with one partner. The tables are
+compared entry by entry. NLTK counts a word that is repeated in an output line once (it adds its normaliser up over the
+repetitions), so its table is compared with ours of the lines without repetitions. Where `eflomal-align` is installed,
+its model 1 is timed too; it samples, so there is no table to compare.
 """
 
 import os
