@@ -251,7 +251,7 @@ def do_diagnose(words: list[str]) -> None:
     from attndyn.diagnose import Data
 
     check_flags("diagnose", words, DiagnoseOptions, Data)
-    command = make_dataclass("Command", [("data", Data, field()), ("options", DiagnoseOptions, field())], frozen=True)
+    command = make_dataclass("Command", [("data", Data, field()), ("output", DiagnoseOptions, field())], frozen=True)
     parsed: Any = tyro.cli(
         command,
         config=(tyro.conf.OmitArgPrefixes,),
@@ -259,7 +259,7 @@ def do_diagnose(words: list[str]) -> None:
         description="What attention will find easy or hard in your data, before anything is trained.",
         args=words,
     )
-    show_diagnosis(parsed.data, parsed.options)
+    show_diagnosis(parsed.data, parsed.output)
 
 
 def show_diagnosis(data: Any, options: DiagnoseOptions) -> None:

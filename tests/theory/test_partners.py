@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attndyn.tasks.text import Pairs, pairs
-from attndyn.theory.partners import FALSE_ALARMS, PRIOR, by_word, check, forward, judge, presence
+from attndyn.theory.partners import FALSE_ALARMS, PRIOR, by_word, check, forward, judge, one_word_answers, presence
 
 Lines = list[list[str]]
 
@@ -137,3 +137,24 @@ def test_words_are_gathered() -> None:
     assert list(words.too_rare) == [False, False, False, True]
     assert words.tokens.sum() == 81
     assert np.isfinite(words.evidence).all()
+
+
+@given(st.lists(st.tuples(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), st.sampled_from("uv")), min_size=3))
+def test_the_answer_of_one_word_is_the_definition(lines: list[tuple[list[str], str]]) -> None:
+    texts, labels = [text for text, _ in lines], [label for _, label in lines]
+    both = pairs(texts, [[label] for label in labels])
+    found = one_word_answers(both, presence(both))
+    for m, text in enumerate(texts):
+        others = [k for k in range(len(texts)) if k != m]
+        strength, rates = {}, {}
+        for word in text:
+            for label in both.target.words:
+                usual = sum(labels[k] == label for k in others) / len(others)
+                beside = [labels[k] == label for k in others if word in texts[k]]
+                rates[word, label] = (sum(beside) + PRIOR * usual) / (len(beside) + PRIOR)
+                z = evidence(len(beside), rates[word, label], usual)
+                strength[word] = max(z, strength.get(word, 0.0))
+        possible = {word for word in text if strength[word] == pytest.approx(max(strength.values()), abs=1e-6)}
+        answer = both.target.words[found[m]]
+        likeliest = {word: max(rates[word, label] for label in both.target.words) for word in possible}
+        assert any(rates[word, answer] == pytest.approx(likeliest[word]) for word in possible)

@@ -52,7 +52,12 @@ class Data:
             raise UserError("diagnose needs --source F --target F, or --labelled F, or --task NAME: one of the three")
         if text and (self.source is None or self.target is None):
             raise UserError("parallel text needs both files: --source F --target F")
+        options = {option.name for option in fields(self) if getattr(self, option.name) != option.default}
+        for name in sorted(options & {"length", "words", "pairs"}) if self.task is None else ():
+            raise UserError(f"--{name} is for --task only")
         if self.task is not None:
+            if self.tokenised:
+                raise UserError("--tokenised is for text only")
             if self.task not in TASKS:
                 raise UserError(f"there is no task {self.task!r}; {nearest(self.task, TASKS)}")
             if self.words is not None and self.task in ("permutations", "mixture"):

@@ -22,6 +22,7 @@ from attndyn.theory.partners import (
     check,
     forward,
     judge,
+    one_word_answers,
     presence,
     root,
 )
@@ -194,8 +195,8 @@ def _answers(found: dict[str, Any], checks: Checks) -> list[tuple[str, str]]:
         answers.append(("What if the signal is absent?", FAILS if found["share"] < 0.01 else REST))
     if found["forward"] is not None:
         order = (
-            f"Neighbouring partners go forward in {percent(found['forward'])} of the cases: 100 % if outputs follow the "
-            "input's order, about half if the orders are unrelated."
+            f"Neighbouring partners go forward in {percent(found['forward'])} of the cases: 100 % if outputs follow "
+            "the input's order, about half if the orders are unrelated."
         )
         answers.append(("Is the order easy?", f"{order} {ORDER}"))
     return [*answers, ("What helps?", HELPS), ("How sure is this?", _sure(checks, "tokens", "pairs", "partner"))]
@@ -238,6 +239,8 @@ def labelled(pairs: Pairs) -> dict[str, Any]:
     judged = judge(pairs, counts, own=True, rivals=False)
     checks = check(pairs, rivals=False)
     share = float(judged.singled_out.mean())
+    one_word = float((one_word_answers(pairs, counts) == pairs.target.ids).mean())
+    commonest = float(counts.outputs.max() / counts.pairs)
     labels: list[dict[str, Any]] = [
         {
             "label": label,
@@ -253,6 +256,8 @@ def labelled(pairs: Pairs) -> dict[str, Any]:
         "pairs": len(pairs),
         "input_words": int((counts.inputs > 0).sum()),
         "share": share,
+        "one_word": one_word,
+        "commonest": commonest,
         "labels": labels,
         "checks": _checks(checks),
         "examples": _label_examples(pairs, counts),
@@ -265,7 +270,13 @@ def labelled(pairs: Pairs) -> dict[str, Any]:
     words = "; ".join(
         f"{label['label']}: {', '.join(row['word'] for row in label['words'][:6]) or 'none'}" for label in labels
     )
+    single = (
+        f"The likeliest label beside a text's most telling word, by the counts of the other texts, is right in "
+        f"{percent(one_word)} of the texts; the most frequent label in {percent(commonest)}. (A long text holds words "
+        "for several labels, so this says more than the share of texts with a word for the right one.)"
+    )
     answers = [
+        ("How far does looking at one word get?", single),
         ("Which words speak for which label, and which first?", f"{words}. {PREDICTION}"),
         ("What if the signal is absent?", WEAK),
         ("What helps?", "No study in this repository has measured yet what helps a classifier's attention."),

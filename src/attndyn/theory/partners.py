@@ -217,6 +217,30 @@ def check(pairs: Pairs, *, rivals: bool = True, seed: int = 0) -> Checks:
     )
 
 
+def one_word_answers(pairs: Pairs, counts: Presence) -> Ints:
+    """What looking at one word gives: each text's most likely label beside its word with the largest evidence, for
+    whichever label, all by the counts of the other texts. Each output must be one label."""
+    words = _present(pairs.source)
+    lines = np.repeat(np.arange(len(pairs)), np.diff(words.indptr))
+    columns = counts.joint.tocsc()
+
+    def rates(at: Ints, label: int) -> tuple[Floats, Floats, Floats]:
+        """n, the rate and the usual rate of a label beside the words `at` these places."""
+        own = pairs.target.ids[lines[at]] == label
+        usual = (counts.outputs[label] - own) / (counts.pairs - 1)
+        met = counts.inputs[words.indices[at]] - 1
+        together = columns[:, [label]].toarray().ravel()
+        return met, (together[words.indices[at]] - own + PRIOR * usual) / (met + PRIOR), usual
+
+    every, known = np.arange(len(lines)), range(len(counts.outputs))
+    strongest = np.zeros(len(lines))
+    for label in known:
+        np.maximum(strongest, root(*rates(every, label)), out=strongest)
+    peak = np.repeat(np.maximum.reduceat(strongest, words.indptr[:-1]), np.diff(words.indptr))
+    at = np.minimum.reduceat(np.where(strongest == peak, every, len(every)), words.indptr[:-1])
+    return np.argmax([rates(at, label)[1] for label in known], axis=0)
+
+
 def forward(pairs: Pairs, judged: Judged) -> float | None:
     """Of two neighbouring singled-out tokens of an output line, how often the partner of the later one stands later in
     the input: 1 if outputs follow the order of the inputs, about half if the orders are unrelated. None: no two."""
