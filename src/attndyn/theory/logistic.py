@@ -20,8 +20,8 @@ from attndyn.tasks.text import Pairs, Text
 from attndyn.theory.ibm1 import matrix
 
 GRID = tuple(10 ** (half / 2) for half in range(-10, 9))
-# scikit-learn's own 10⁻⁴ is far too coarse here: shares of a text make gradients as small as that, so that from C = 100
-# on a warm start looks solved before its first step.
+# scikit-learn's own 10⁻⁴ is far too coarse here: shares of a text make gradients as small as that, so that on IMDB a warm
+# start looked solved before its first step from C = 100 on. Even 10⁻⁵ moved accuracies there by up to .03.
 TOLERANCE, STEPS = 1e-6, 200
 
 
