@@ -20,7 +20,7 @@ from attndyn.tasks.text import Pairs, Text
 from attndyn.theory.ibm1 import matrix
 
 GRID = tuple(10 ** (half / 2) for half in range(-10, 9))
-# scikit-learn's own 10⁻⁴ is far too coarse here: shares of a text make gradients as small as that, so that on IMDB a warm
+# scikit-learn's own 10⁻⁴ is too coarse: shares of a text make gradients as small as that, so that on IMDB a warm
 # start looked solved before its first step from C = 100 on. Even 10⁻⁵ moved accuracies there by up to .03.
 TOLERANCE, STEPS = 1e-6, 200
 
