@@ -36,11 +36,13 @@ ORDER = [
     "runner",
 ]
 ALLOWED = {part: set(ORDER[:place]) for place, part in enumerate(ORDER)}
+ALLOWED["theory"] = {"errors", "spec", "tasks"}
 ALLOWED["report"] = {"errors", "store", "measures"}
 ALLOWED["studies"] = {*ORDER, "report"}
 ALLOWED["console"] = {"errors", "store"}
 ALLOWED["verbs"] = {*ORDER, "report", "studies"}
-ALLOWED["cli"] = {*ALLOWED["verbs"], "console", "verbs"}
+ALLOWED["diagnose"] = {"errors", "spec", "tasks", "theory", "store", "report", "verbs"}
+ALLOWED["cli"] = {*ALLOWED["verbs"], "console", "verbs", "diagnose"}
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["__init__"] = set()
 # `run.report()` in a notebook is the verb of that name; nothing else may point to the right.

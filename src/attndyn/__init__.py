@@ -4,6 +4,8 @@
     run = attndyn.run("copying", scale="demo", seeds=8)   # continues if it was interrupted
     run.claims, run.metrics                                # plain objects, an Arrow table
     run.report()                                           # the page; a notebook shows `run` itself
+    attndyn.agreement(alpha, beta, mask).mean              # A of your own arrays; kendall_tau and xi beside it
+    attndyn.ibm1("train.de", "train.en")                   # what co-occurrence alone says about the words
 
 The names below are imported when they are first used, so that `import attndyn` costs nothing.
 """
@@ -15,11 +17,15 @@ __version__ = "0.1.0"
 _HOME = {
     "run": "attndyn.verbs",
     "reproduce": "attndyn.verbs",
+    "ibm1": "attndyn.theory.ibm1",
     "Run": "attndyn.store.folder",
+    "agreement": "attndyn.measures.agreement",
+    "kendall_tau": "attndyn.measures.agreement",
+    "xi": "attndyn.measures.agreement",
     "UserError": "attndyn.errors",
     "RunError": "attndyn.errors",
 }
-__all__ = ["Run", "RunError", "UserError", "__version__", "reproduce", "run"]
+__all__ = ["Run", "RunError", "UserError", "__version__", "agreement", "ibm1", "kendall_tau", "reproduce", "run", "xi"]
 
 
 def __getattr__(name: str) -> Any:

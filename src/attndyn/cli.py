@@ -21,6 +21,8 @@ HELP = """attndyn: how, when and why does attention learn where to look?
   attndyn reproduce [STUDY …] [--scale demo|paper] [--json]
                                       the table of claims: published, measured, verdict
   attndyn report DIR [--pdf]          build the page and the figures of a run again
+  attndyn diagnose --source F --target F | --labelled F | --task NAME
+                                      what attention will find easy or hard in your data, before training
   attndyn bench [NAME]                the benchmarks (from a checkout)
   attndyn --version
 
@@ -76,7 +78,8 @@ def dispatch(words: list[str]) -> None:
         print(f"attndyn {__version__}")
     else:
         verbs: dict[str, Callable[[list[str]], None]] = {
-            "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "bench": do_bench,
+            "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
+            "bench": do_bench,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
@@ -140,12 +143,7 @@ def parse_run(kind: type[Any], words: list[str]) -> tuple[RunOptions, Any]:
     """The options of `run` and the settings of one study, both made from their dataclasses."""
     import tyro
 
-    known = [option.name for part in (RunOptions, kind) for option in fields(part)]
-    flags = ["--help", *(f"--{prefix}{name.replace('_', '-')}" for name in known for prefix in ("", "no-"))]
-    for word in words:
-        flag = word.split("=")[0].replace("_", "-")
-        if flag.startswith("--") and flag not in flags:
-            raise UserError(f"{kind.name} has no setting {flag!r}; {nearest(flag, flags)}")
+    check_flags(kind.name, words, RunOptions, kind)
     scale = "demo"
     for index, word in enumerate(words):
         if word == "--scale" and index + 1 < len(words):
@@ -164,6 +162,16 @@ def parse_run(kind: type[Any], words: list[str]) -> tuple[RunOptions, Any]:
         default=command(**{"run": RunOptions(), name: usual}),
     )
     return parsed.run, getattr(parsed, name)
+
+
+def check_flags(name: str, words: Sequence[str], *parts: type[Any]) -> None:
+    """An unknown flag is a mistake, and the nearest one is named."""
+    known = [option.name for part in parts for option in fields(part)]
+    flags = ["--help", *(f"--{prefix}{name.replace('_', '-')}" for name in known for prefix in ("", "no-"))]
+    for word in words:
+        flag = word.split("=")[0].replace("_", "-")
+        if flag.startswith("--") and flag not in flags:
+            raise UserError(f"{name} has no setting {flag!r}; {nearest(flag, flags)}")
 
 
 def show_run(study: Any, options: RunOptions) -> None:
@@ -233,6 +241,55 @@ def do_report(words: list[str]) -> None:
         raise UserError("report needs one run folder: attndyn report DIR")
     formats = ("svg", "png", "pdf") if "--pdf" in flags else ("svg", "png")
     print(f"page  {verbs.report(folders[0], formats)}")
+
+
+@dataclass(frozen=True)
+class DiagnoseOptions:
+    out: Path | None = None
+    """The folder of the page; runs/diagnose/HASH if not given."""
+    json: bool = False
+    """Print everything as JSON, and write no page unless --out is given."""
+
+
+def do_diagnose(words: list[str]) -> None:
+    import tyro
+
+    from attndyn.diagnose import Data
+
+    check_flags("diagnose", words, DiagnoseOptions, Data)
+    command = make_dataclass("Command", [("data", Data, field()), ("output", DiagnoseOptions, field())], frozen=True)
+    parsed: Any = tyro.cli(
+        command,
+        config=(tyro.conf.OmitArgPrefixes,),
+        prog="attndyn diagnose",
+        description="What attention will find easy or hard in your data, before anything is trained.",
+        args=words,
+    )
+    show_diagnosis(parsed.data, parsed.output)
+
+
+def show_diagnosis(data: Any, options: DiagnoseOptions) -> None:
+    import time
+
+    from attndyn.console import print_answers
+    from attndyn.diagnose import diagnose
+    from attndyn.diagnose.page import DIAGNOSIS, default_folder, write
+    from attndyn.verbs import check_folder
+
+    folder = options.out or default_folder(data)
+    wants_page = has_charts() and not (options.json and options.out is None)
+    if wants_page:
+        check_folder("diagnose", folder)
+    started = time.perf_counter()
+    found = diagnose(data)
+    if options.json:
+        print(json.dumps(found, ensure_ascii=False, allow_nan=False))
+    else:
+        print_answers(found["finding"], found["answers"])
+    if wants_page:
+        page = write(data, found, folder, time.perf_counter() - started)
+        if not options.json:
+            print(f"\npage  {page}\nall words, as JSON  {folder / DIAGNOSIS}")
 
 
 def do_bench(words: list[str]) -> None:

@@ -82,6 +82,15 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def print_answers(finding: str, answers: Sequence[tuple[str, str]]) -> None:
+    """The finding, then each question with its answer below it."""
+    from textwrap import fill
+
+    print(fill(finding, 100))
+    for question, answer in answers:
+        print(f"\n{question}\n{fill(answer, 100, initial_indent='  ', subsequent_indent='  ')}")
+
+
 def print_claims(claims: Sequence[dict[str, Any]]) -> None:
     """published | measured | verdict, and beside them what was recorded at paper scale, where there is any"""
     from rich import box

@@ -125,25 +125,31 @@ def is_finished(folder: Path) -> bool:
 
 def check_same(study: Study, folder: Path, fresh: bool) -> None:
     """Refuses a folder that holds something else."""
-    if not folder.exists():
+    info = check_folder(study.name, folder, fresh)
+    if info is None or fresh:
         return
+    wanted, there = settings_of(study), info["settings"]
+    other = [name for name in {**wanted, **there} if wanted.get(name) != there.get(name)]
+    if other:
+        named = ", ".join(f"{name} {there.get(name)} instead of {wanted.get(name)}" for name in other)
+        raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
+
+
+def check_folder(name: str, folder: Path, fresh: bool = False) -> dict[str, Any] | None:
+    """What a folder says of the run in it, or None; refuses one with strangers, or with another study's run."""
+    if not folder.exists():
+        return None
     if not folder.is_dir():
         raise UserError(f"{folder} is a file, not a run folder")
     if not (folder / INFO).exists():
         strangers = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
         if strangers:
             raise UserError(f"{folder} is not a run folder (it holds {strangers[0]}); choose another --out")
-        return
+        return None
     info = read_info(folder)
-    if fresh:
-        return
-    if info["study"] != study.name:
-        raise UserError(f"{folder} holds a run of {info['study']}, not of {study.name}; choose another --out")
-    wanted, there = settings_of(study), info["settings"]
-    other = [name for name in {**wanted, **there} if wanted.get(name) != there.get(name)]
-    if other:
-        named = ", ".join(f"{name} {there.get(name)} instead of {wanted.get(name)}" for name in other)
-        raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
+    if info["study"] != name and not fresh:
+        raise UserError(f"{folder} holds a run of {info['study']}, not of {name}; choose another --out")
+    return info
 
 
 def clear(folder: Path) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import altair as alt
     import pyarrow as pa
 
-    Chart = alt.LayerChart | alt.FacetChart | alt.VConcatChart
+    Chart = alt.LayerChart | alt.FacetChart | alt.VConcatChart | alt.HConcatChart
 
 # Pixels; with axes this is one column of a paper.
 WIDTH, HEIGHT = 340, 210

@@ -1,0 +1,213 @@
+"""Text as integers: reading files, cutting lines into words, numbering the words.
+
+A side of a corpus is one flat array of word numbers with the offset of each line, never a list of lists. No torch here.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from attndyn.errors import UserError
+
+if TYPE_CHECKING:
+    from gzip import GzipFile
+    from lzma import LZMAFile
+
+LINE_LIMIT = 1_000_000
+"""Bytes of the longest line that is read; the longest review of IMDB has 14,000."""
+
+Tokeniser = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Lines of words: `ids[offsets[n]:offsets[n + 1]]` are the word numbers of line n, `words` their spelling."""
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    words: list[str]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How often each word occurs."""
+        return np.bincount(self.ids, minlength=len(self.words))
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The line of each token."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
+
+    def line(self, n: int) -> list[str]:
+        return [self.words[word] for word in self.ids[self.offsets[n] : self.offsets[n + 1]]]
+
+    def take(self, lines: np.ndarray) -> Text:
+        """The lines of these numbers, in this order; the numbering of the words stays."""
+        lengths = self.lengths[lines]
+        offsets = np.concatenate([[0], lengths.cumsum()])
+        inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Text(self.ids[np.repeat(self.offsets[:-1][lines], lengths) + inside], offsets, self.words)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Line n of `source` goes with line n of `target`."""
+
+    source: Text
+    target: Text
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def swapped(self) -> Pairs:
+        return Pairs(self.target, self.source)
+
+    def take(self, lines: np.ndarray) -> Pairs:
+        return Pairs(self.source.take(lines), self.target.take(lines))
+
+
+def number(lines: Iterable[Sequence[str]]) -> Text:
+    """Words are numbered in the order in which they first occur."""
+    known: defaultdict[str, int] = defaultdict()
+    known.default_factory = known.__len__
+    ids, offsets = array("i"), array("q", [0])
+    for line in lines:
+        ids.extend(map(known.__getitem__, line))
+        offsets.append(len(ids))
+    return Text(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64), list(known))
+
+
+def pairs(sources: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]) -> Pairs:
+    """Pairs of token lists."""
+    both = Pairs(number(sources), number(targets))
+    if len(both.source) != len(both.target):
+        raise UserError(f"{len(both.source)} sources but {len(both.target)} targets")
+    return both
+
+
+def read_parallel(source: Path | str, target: Path | str, *, tokenised: bool = False) -> Pairs:
+    """Two files, line n of one beside line n of the other."""
+    cut = tokeniser(tokenised)
+    both = Pairs(*(number(map(cut, read_lines(path))) for path in (source, target)))
+    if len(both.source) != len(both.target):
+        raise UserError(
+            f"{source} has {len(both.source):,} lines but {target} has {len(both.target):,}: "
+            "line n of one must belong to line n of the other"
+        )
+    if not len(both):
+        raise UserError(f"{source} and {target} hold no lines")
+    for path, text in ((source, both.source), (target, both.target)):
+        if not len(text.ids):
+            raise UserError(f"{path} holds no words, only empty lines")
+    return both
+
+
+def read_labelled(path: Path | str, *, tokenised: bool = False) -> Pairs:
+    """`label<TAB>text` a line; the label is an output of one word."""
+    cut = tokeniser(tokenised)
+    labels: list[list[str]] = []
+
+    def texts() -> Iterator[list[str]]:
+        for place, line in enumerate(read_lines(path), 1):
+            label, tab, text = line.partition("\t")
+            if not tab or not label.strip():
+                raise UserError(f"{path}, line {place}: expected label<TAB>text, found {shortened(line)!r}")
+            labels.append([label.strip()])
+            yield cut(text)
+
+    source = number(texts())
+    if not len(source):
+        raise UserError(f"{path} holds no lines")
+    if not len(source.ids):
+        raise UserError(f"{path} holds labels but no words")
+    return Pairs(source, number(labels))
+
+
+def tokeniser(tokenised: bool) -> Tokeniser:
+    """Text that is already tokenised is cut at white space and otherwise left as it is."""
+    return str.split if tokenised else tokenise
+
+
+def tokenise(line: str) -> list[str]:
+    """Lower case; a word is a run of letters, digits and their combining marks, with apostrophes and hyphens inside
+    it; every other character that is not white space stands alone. (So text without spaces between its words, as
+    Chinese or Thai, wants a tokeniser of its own and `--tokenised`.)"""
+    lower = line.lower()
+    # Below U+0300 there are no combining marks, and a pattern without them is five times as fast.
+    return (_word("") if max(lower, default="") < "\u0300" else _word(_marks())).findall(lower)
+
+
+@cache
+def _word(marks: str) -> re.Pattern[str]:
+    letters = rf"[\w{marks}]+"
+    return re.compile(rf"{letters}(?:['’\-]{letters})*|\S")
+
+
+@cache
+def _marks() -> str:
+    """What the regular expression of a letter lacks: without them a Hindi word would be cut at each vowel sign."""
+    import unicodedata
+
+    return "".join(char for char in map(chr, range(0x300, 0x1E950)) if unicodedata.category(char)[0] == "M")
+
+
+def read_lines(path: Path | str) -> Iterator[str]:
+    """The lines of a UTF-8 file, plain, gzip or xz, without their ends; a byte-order mark is dropped."""
+    import gzip
+    import lzma
+    import zlib
+
+    place = 0
+    try:
+        with _opened(Path(path)) as file:
+            while raw := file.readline(LINE_LIMIT + 2):
+                place += 1
+                line = raw.removesuffix(b"\n").removesuffix(b"\r")
+                if len(line) > LINE_LIMIT:
+                    raise UserError(
+                        f"{path}, line {place}: longer than {LINE_LIMIT:,} bytes; one sentence a line is expected"
+                    )
+                if b"\0" in line:
+                    raise UserError(f"{path}, line {place}: holds a NUL byte; UTF-8 text is expected")
+                try:
+                    yield (line.removeprefix(b"\xef\xbb\xbf") if place == 1 else line).decode()
+                except UnicodeDecodeError as error:
+                    raise UserError(
+                        f"{path}, line {place}: not UTF-8 (byte {line[error.start]:#04x} at column {error.start + 1})"
+                    ) from None
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError):
+        raise UserError(f"{path}: the compressed file is damaged or cut short after line {place}") from None
+
+
+def _opened(path: Path) -> BinaryIO | GzipFile | LZMAFile:
+    """The file's own first bytes say how it is compressed."""
+    import gzip
+    import lzma
+
+    try:
+        with open(path, "rb") as file:
+            start = file.read(6)
+        if start.startswith(b"\x1f\x8b"):
+            return gzip.open(path, "rb")
+        return lzma.open(path, "rb") if start == b"\xfd7zXZ\0" else open(path, "rb")
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def shortened(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,1 @@
+"""What can be computed from the data alone, before anything is trained."""
