@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gzip import GzipFile
     from lzma import LZMAFile
 
+    from attndyn.tasks.synthetic import CopyTask
+
 LINE_LIMIT = 1_000_000
 """Bytes of the longest line that is read; the longest review of IMDB has 14,000."""
 
@@ -136,6 +138,14 @@ def read_labelled(path: Path | str, *, tokenised: bool = False) -> Pairs:
     if not len(source.ids):
         raise UserError(f"{path} holds labels but no words")
     return Pairs(source, number(labels))
+
+
+def drawn(task: CopyTask, count: int, seed: int = 0) -> Pairs:
+    """Pairs of a synthetic task, without the end token, which is in every line."""
+    batch = task.build([seed]).batch(0, count)
+    offsets = np.arange(count + 1, dtype=np.int64) * task.length
+    sides = (rows[0, :, :-1].flatten().numpy().astype(np.int32) for rows in (batch.source, batch.target))
+    return Pairs(*(Text(ids, offsets, task.tokens) for ids in sides))
 
 
 def tokeniser(tokenised: bool) -> Tokeniser:
