@@ -257,7 +257,7 @@ def labelled(pairs: Pairs) -> dict[str, Any]:
             "share": float(judged.singled_out[judged.outputs == o].mean()),
             "words": _carriers(pairs, counts, o, float(judged.needed.mean())),
         }
-        for o, label in enumerate(pairs.target.words)
+        for label, o in sorted((label, o) for o, label in enumerate(pairs.target.words))
         if counts.outputs[o]
     ]
     found = {
