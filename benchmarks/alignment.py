@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attndyn.measures.alignment import Gold, Links, read_gold, score
+from attndyn.measures.alignment import Gold, Links, links, read_gold, score
 from attndyn.tasks.text import Pairs, pairs, read_lines
 from attndyn.theory.ibm1 import ibm1
 from attndyn.theory.partners import judge
@@ -35,16 +35,6 @@ Row = tuple[str | float | int, ...]
 
 def lines(path: Path) -> list[list[str]]:
     return [line.lower().split() for line in read_lines(path)]
-
-
-def links(both: Pairs, chosen: np.ndarray, first: int, swapped: bool) -> list[Links]:
-    """Of the pairs from `first` on, as (first-named language, second)."""
-    found = []
-    for m in range(first, len(both)):
-        begin, end = both.target.offsets[m : m + 2]
-        some = [(int(chosen[k]), int(k - begin)) for k in range(begin, end) if chosen[k] >= 0]
-        found.append(frozenset((j, i) if swapped else (i, j) for i, j in some))
-    return found
 
 
 def singled_out(both: Pairs) -> np.ndarray:
@@ -76,7 +66,7 @@ def methods(both: Pairs) -> Iterator[tuple[str, list[np.ndarray]]]:
     yield "singled out (diagnose)", [singled_out(side) for side in directions]
 
 
-def eflomal(both: Pairs, first: int) -> tuple[list[Links], list[Links]] | None:
+def eflomal(both: Pairs) -> tuple[list[Links], list[Links]] | None:
     program = shutil.which("eflomal-align")
     if program is None:
         return None
@@ -97,7 +87,7 @@ def eflomal(both: Pairs, first: int) -> tuple[list[Links], list[Links]] | None:
             [
                 frozenset((int(i), int(j)) for i, j in (word.split("-") for word in line.split()))
                 for line in read_lines(path)
-            ][first:]
+            ]
             for path in files[2:]
         )
     return forward, reverse
@@ -124,10 +114,9 @@ def scored(
     both: Pairs, golds: dict[str, tuple[int, list[Gold]]], trained: str, directions: tuple[str, str]
 ) -> Iterator[Row]:
     found = [
-        (name, links(both, one, 0, False), links(both.swapped(), other, 0, True))
-        for name, (one, other) in methods(both)
+        (name, links(both, one), links(both.swapped(), other, swapped=True)) for name, (one, other) in methods(both)
     ]
-    sampled = eflomal(both, 0)
+    sampled = eflomal(both)
     if sampled is not None:
         found.append(("eflomal, model 1", *sampled))
     for gold, (first, right) in golds.items():

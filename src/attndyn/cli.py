@@ -282,14 +282,13 @@ def show_diagnosis(data: Any, options: DiagnoseOptions) -> None:
         check_folder("diagnose", folder)
     started = time.perf_counter()
     found = diagnose(data)
+    page = write(data, found, folder, time.perf_counter() - started) if wants_page else None
     if options.json:
         print(json.dumps(found, ensure_ascii=False, allow_nan=False))
-    else:
-        print_answers(found["finding"], found["answers"])
-    if wants_page:
-        page = write(data, found, folder, time.perf_counter() - started)
-        if not options.json:
-            print(f"\npage  {page}\nall words, as JSON  {folder / DIAGNOSIS}")
+        return
+    print_answers(found["finding"], found["answers"])
+    if page is not None:
+        print(f"\npage  {page}\nall words, as JSON  {folder / DIAGNOSIS}")
 
 
 def do_bench(words: list[str]) -> None:

@@ -126,6 +126,8 @@ def test_few_pairs_are_called_few(tmp_path: Path) -> None:
     assert found["share"] == 0
     groups = {group["group"]: group["words"] for group in found["groups"]}
     assert groups["too rare to tell"] == 3
+    assert found["finding"].endswith("50 % belong to words that are too rare here to tell.")
+    assert "more pairs before you conclude" in dict(found["answers"])["What if the signal is absent?"]
     assert "too rare here to tell" in dict(found["answers"])["Which words have an identifiable partner?"]
 
 

@@ -2,19 +2,20 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attndyn.errors import UserError
-from attndyn.measures.alignment import Gold, read_gold, score
+from attndyn.measures.alignment import Gold, links, read_gold, score
 from attndyn.tasks.text import pairs
 
 SIZE = 4
-links = st.frozensets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=8)
+link_sets = st.frozensets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=8)
 
 
-@given(st.lists(st.tuples(links, links, links), min_size=1, max_size=4))
+@given(st.lists(st.tuples(link_sets, link_sets, link_sets), min_size=1, max_size=4))
 def test_the_scores_are_those_of_a_double_loop(lines: list[tuple[frozenset, frozenset, frozenset]]) -> None:
     found = [line[0] for line in lines]
     gold = [Gold(sure, sure | possible) for _, sure, possible in lines]
@@ -42,6 +43,15 @@ def test_the_sure_links_alone_make_no_error() -> None:
     assert score([gold[0].possible], gold).aer == 0
     with pytest.raises(ValueError, match="2 alignments"):
         score([gold[0].sure] * 2, gold)
+
+
+def test_links_of_both_directions_meet() -> None:
+    text = pairs([["a", "b"], ["c"]], [["A", "B", "C"], ["D"]])
+    forward = links(text, np.array([1, -1, 0, 0]))
+    assert forward == [{(1, 0), (0, 2)}, {(0, 0)}]
+    backward = links(text.swapped(), np.array([2, 1, -1]), swapped=True)
+    assert backward == [{(0, 2), (1, 1)}, set()]
+    assert [a & b for a, b in zip(forward, backward, strict=True)] == [{(0, 2)}, set()]
 
 
 def test_gold_is_read_and_checked(tmp_path: Path) -> None:

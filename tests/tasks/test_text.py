@@ -36,6 +36,19 @@ def test_what_is_written_is_read(
     assert list(read_lines(path)) == expected
 
 
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_pipe_is_read_like_a_file(suffix: str, tmp_path: Path) -> None:
+    import os
+    import threading
+
+    os.mkfifo(tmp_path / "pipe")
+    data = PACKERS[suffix](b"eins zwei\ndrei\n")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(data))
+    writer.start()
+    assert list(read_lines(tmp_path / "pipe")) == ["eins zwei", "drei"]
+    writer.join()
+
+
 def test_the_last_line_needs_no_end(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"one\ntwo")
     assert list(read_lines(tmp_path / "f")) == ["one", "two"]

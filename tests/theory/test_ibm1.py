@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import attndyn
 from attndyn.errors import UserError
-from attndyn.tasks.text import Pairs, pairs
+from attndyn.tasks import Permutations, Subsets
+from attndyn.tasks.text import Pairs, drawn, pairs
 from attndyn.theory import ibm1 as module
 from attndyn.theory.ibm1 import count_table, ibm1, translation
 
@@ -138,3 +139,12 @@ def test_the_public_name_reads_files(tmp_path: Path) -> None:
         attndyn.ibm1(folder / "a")
     with pytest.raises(UserError, match="at least 1"):
         attndyn.ibm1(folder / "a", folder / "b", iterations=0)
+
+
+def test_permutations_have_a_flat_table_and_subsets_a_diagonal() -> None:
+    """Snell et al. §4.3, figure 3: where every input holds every word the alignment is uniform."""
+    flat = ibm1(drawn(Permutations(5), 20), iterations=10, null=False)
+    assert np.allclose(flat.trans.toarray()[:5, :5], 1 / 5)
+    assert np.allclose(flat.alpha(["1", "2", "3"], ["2"]), 1 / 3)
+    counts = count_table(drawn(Subsets(4, of=6), 200)).toarray()[:6, :6]
+    assert (counts.argmax(axis=0) == np.arange(6)).all()

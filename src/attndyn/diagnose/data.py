@@ -92,7 +92,7 @@ class Data:
         """The pairs with words on both sides, and how many others there were."""
         import numpy as np
 
-        from attndyn.tasks.text import read_labelled, read_parallel
+        from attndyn.tasks.text import drawn, read_labelled, read_parallel
 
         if self.task is not None:
             return drawn(TASKS[self.task](self.length, self.words), self.pairs), 0
@@ -112,24 +112,6 @@ class Data:
                     f"{self.title}: the only {role} word is {text.words[0]!r}, so there is nothing to tell apart"
                 )
         return (every.take(filled) if len(filled) < len(every) else every), len(every) - len(filled)
-
-
-def drawn(task: CopyTask, count: int) -> Pairs:
-    """Pairs of a synthetic task, without the end token, which is in every line."""
-    import numpy as np
-
-    from attndyn.tasks.text import Pairs, Text
-
-    batch = task.build([0]).batch(0, count)
-    source, target = (
-        Text(
-            rows[0, :, :-1].flatten().numpy().astype(np.int32),
-            np.arange(count + 1, dtype=np.int64) * task.length,
-            task.tokens,
-        )
-        for rows in (batch.source, batch.target)
-    )
-    return Pairs(source, target)
 
 
 def check_labels(path: Path, examples: Pairs) -> None:

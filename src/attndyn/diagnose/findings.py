@@ -39,6 +39,10 @@ FAILS = (
     "nothing, 9 of 20 seeds failed within 200 steps; trained longer all nine copied, and none of them attended to the "
     "right word (docs/copying.md). That the other 11 learned says that co-occurrence is not the only signal there is."
 )
+TOO_FEW = (
+    "Too many of the words are too rare here to tell an absent signal from too few pairs: give it more pairs before "
+    "you conclude anything."
+)
 REST = (
     "For the other tokens co-occurrence does not say where to look. Attention may still find out from positions and "
     "contexts, later or not at all: on permutations of 40 words, where co-occurrence says nothing, 11 of 20 seeds "
@@ -53,6 +57,8 @@ ORDER = (
     "Co-occurrence does not see order, but it matters: where outputs followed the input's order 20 of 20 seeds "
     "learned, in an unrelated fixed order 0 of 20 within 300 steps (docs/permuted-copying.md)."
 )
+MANY_RARE = 0.25
+"""From this share of tokens on the finding says how many are of words too rare to tell."""
 UNRELATED = 0.65
 """Below this share of steps forward the finding itself warns of the order."""
 
@@ -151,7 +157,7 @@ def _examples(pairs: Pairs, judged: Judged) -> list[dict[str, Any]]:
 def _spread(pairs: Pairs) -> list[int]:
     short = np.flatnonzero((pairs.source.lengths <= LONGEST) & (pairs.target.lengths <= LONGEST))
     lines = short if len(short) >= SHOWN else np.argsort(pairs.source.lengths, kind="stable")[: 4 * SHOWN]
-    return [int(m) for m in lines[np.linspace(0, len(lines) - 1, SHOWN + 2, dtype=int)[1:-1]]]
+    return [int(m) for m in np.unique(lines[np.linspace(0, len(lines) - 1, SHOWN + 2, dtype=int)[1:-1]])]
 
 
 def _hold(share: float) -> str:
@@ -172,6 +178,8 @@ def _finding(found: dict[str, Any]) -> str:
         f"Attention has {_hold(share)} to hold on to: in these {found['pairs']:,} pairs co-occurrence singles out an "
         f"input word for {tokens}."
     )
+    if found["groups"][3]["tokens"] >= MANY_RARE:
+        finding += f" {percent(found['groups'][3]['tokens'])} belong to words that are too rare here to tell."
     if found["forward"] is not None and found["forward"] < UNRELATED:
         finding += " But these words come in another order than the outputs, which is learned slowly or not at all."
     return finding
@@ -192,7 +200,8 @@ def _answers(found: dict[str, Any], checks: Checks) -> list[tuple[str, str]]:
     if clear["words"]:
         answers.append(("Which will be learned first?", _first(found)))
     if found["share"] < 1:
-        answers.append(("What if the signal is absent?", FAILS if found["share"] < 0.01 else REST))
+        absent = REST if found["share"] >= 0.01 else TOO_FEW if rare["tokens"] >= MANY_RARE else FAILS
+        answers.append(("What if the signal is absent?", absent))
     if found["forward"] is not None:
         order = (
             f"Neighbouring partners go forward in {percent(found['forward'])} of the cases: 100 % if outputs follow "
@@ -248,7 +257,7 @@ def labelled(pairs: Pairs) -> dict[str, Any]:
             "share": float(judged.singled_out[judged.outputs == o].mean()),
             "words": _carriers(pairs, counts, o, float(judged.needed.mean())),
         }
-        for o, label in enumerate(pairs.target.words)
+        for label, o in sorted((label, o) for o, label in enumerate(pairs.target.words))
         if counts.outputs[o]
     ]
     found = {

@@ -6,10 +6,14 @@ language and j in the second, from 0. Sure links are possible ones too.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int
 
 from attndyn.errors import UserError
 from attndyn.tasks.text import Pairs, read_lines
@@ -34,6 +38,16 @@ class Score:
     """Of the sure links, those that were found."""
     aer: float
     """1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)"""
+
+
+def links(pairs: Pairs, chosen: Int[np.ndarray, "tokens"], *, swapped: bool = False) -> list[Links]:
+    """The links of each pair, from the input position chosen for each output token (−1: none), as `Ibm1.align` gives
+    them. `swapped` turns those of swapped pairs round, so that `a & b` of both directions is their intersection."""
+    found = []
+    for begin, end in itertools.pairwise(pairs.target.offsets):
+        some = [(int(l), t) for t, l in enumerate(chosen[begin:end]) if l >= 0]
+        found.append(frozenset((t, l) if swapped else (l, t) for l, t in some))
+    return found
 
 
 def score(found: Sequence[Links], gold: Sequence[Gold]) -> Score:

@@ -9,6 +9,7 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,8 +20,12 @@ import numpy as np
 from attndyn.errors import UserError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from gzip import GzipFile
+    from io import BufferedReader
     from lzma import LZMAFile
+
+    from attndyn.tasks.synthetic import CopyTask
 
 LINE_LIMIT = 1_000_000
 """Bytes of the longest line that is read; the longest review of IMDB has 14,000."""
@@ -138,6 +143,14 @@ def read_labelled(path: Path | str, *, tokenised: bool = False) -> Pairs:
     return Pairs(source, number(labels))
 
 
+def drawn(task: CopyTask, count: int, seed: int = 0) -> Pairs:
+    """Pairs of a synthetic task, without the end token, which is in every line."""
+    batch = task.build([seed]).batch(0, count)
+    offsets = np.arange(count + 1, dtype=np.int64) * task.length
+    sides = (rows[0, :, :-1].flatten().numpy().astype(np.int32) for rows in (batch.source, batch.target))
+    return Pairs(*(Text(ids, offsets, task.tokens) for ids in sides))
+
+
 def tokeniser(tokenised: bool) -> Tokeniser:
     """Text that is already tokenised is cut at white space and otherwise left as it is."""
     return str.split if tokenised else tokenise
@@ -174,39 +187,42 @@ def read_lines(path: Path | str) -> Iterator[str]:
 
     place = 0
     try:
-        with _opened(Path(path)) as file:
-            while raw := file.readline(LINE_LIMIT + 2):
+        with _opened(Path(path)) as raw, _unpacked(raw) as file:
+            while line := file.readline(LINE_LIMIT + 2):
                 place += 1
-                line = raw.removesuffix(b"\n").removesuffix(b"\r")
-                if len(line) > LINE_LIMIT:
-                    raise UserError(
-                        f"{path}, line {place}: longer than {LINE_LIMIT:,} bytes; one sentence a line is expected"
-                    )
-                if b"\0" in line:
-                    raise UserError(f"{path}, line {place}: holds a NUL byte; UTF-8 text is expected")
-                try:
-                    yield (line.removeprefix(b"\xef\xbb\xbf") if place == 1 else line).decode()
-                except UnicodeDecodeError as error:
-                    raise UserError(
-                        f"{path}, line {place}: not UTF-8 (byte {line[error.start]:#04x} at column {error.start + 1})"
-                    ) from None
+                yield _decoded(line.removesuffix(b"\n").removesuffix(b"\r"), path, place)
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError):
         raise UserError(f"{path}: the compressed file is damaged or cut short after line {place}") from None
 
 
-def _opened(path: Path) -> BinaryIO | GzipFile | LZMAFile:
-    """The file's own first bytes say how it is compressed."""
+def _opened(path: Path) -> BufferedReader:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _unpacked(raw: BufferedReader) -> AbstractContextManager[BinaryIO | GzipFile | LZMAFile]:
+    """The file's own first bytes say how it is compressed; they are looked at, not taken, so that it may be a pipe."""
     import gzip
     import lzma
 
+    start = raw.peek(6)
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.open(raw)
+    return lzma.open(raw) if start.startswith(b"\xfd7zXZ\0") else nullcontext(raw)
+
+
+def _decoded(line: bytes, path: Path | str, place: int) -> str:
+    if len(line) > LINE_LIMIT:
+        raise UserError(f"{path}, line {place}: longer than {LINE_LIMIT:,} bytes; one sentence a line is expected")
+    if b"\0" in line:
+        raise UserError(f"{path}, line {place}: holds a NUL byte; UTF-8 text is expected")
     try:
-        with open(path, "rb") as file:
-            start = file.read(6)
-        if start.startswith(b"\x1f\x8b"):
-            return gzip.open(path, "rb")
-        return lzma.open(path, "rb") if start == b"\xfd7zXZ\0" else open(path, "rb")
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        return (line.removeprefix(b"\xef\xbb\xbf") if place == 1 else line).decode()
+    except UnicodeDecodeError as error:
+        column, byte = error.start + 1, error.object[error.start]
+        raise UserError(f"{path}, line {place}: not UTF-8 (byte {byte:#04x} at column {column})") from None
 
 
 def shortened(text: str, most: int = 40) -> str:
