@@ -69,16 +69,18 @@ class Attention(Reading):
 
 @dataclass(frozen=True, kw_only=True)
 class Lexical(Reading):
-    """Does β single out the right source position?"""
+    """Does β single out the right source position? The share of target positions where it does, and how far β is from
+    flat: the entropy of β divided by its sum over the source (1 = flat)."""
 
     def run(self, trace: Trace) -> Values:
         from attndyn.measures import focus
 
-        batch = trace.batch
-        yield (
-            "probe right",
-            focus.peak_share(trace.beta, batch.align, 0, batch.source_mask, batch.target_mask),
-        )
+        beta, batch = trace.beta, trace.batch
+        masks = batch.source_mask, batch.target_mask
+        yield "probe right", focus.peak_share(beta, batch.align, 0, *masks)
+        kept = beta if masks[0] is None else beta * masks[0][:, :, None]
+        tiny = 1e-30  # a probe that is zero everywhere in fp32 is flat
+        yield "probe entropy", focus.normalised_entropy((kept + tiny) / (kept + tiny).sum(-1, keepdim=True), *masks)
 
 
 @dataclass(frozen=True, kw_only=True)

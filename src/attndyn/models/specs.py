@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Literal
 from attndyn.errors import UserError
 
 if TYPE_CHECKING:
+    from attndyn.models.base import Model
+    from attndyn.models.proxy import ProxyModel
     from attndyn.models.seq2seq import Seq2SeqModel
 
 
 @dataclass(frozen=True)
-class Seq2Seq:
+class ModelSpec:
+    """Data only; `build` makes the model of several seeds."""
+
+    def build(self, vocabulary: int, seeds: Sequence[int]) -> Model:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Seq2Seq(ModelSpec):
     """The copying translator of `models/seq2seq.py`."""
 
     hidden: int = 256
@@ -27,3 +37,23 @@ class Seq2Seq:
         from attndyn.models.seq2seq import Seq2SeqModel
 
         return Seq2SeqModel(self, vocabulary, seeds)
+
+
+@dataclass(frozen=True)
+class Proxy(ModelSpec):
+    """The bag-of-words proxy of `models/proxy.py`."""
+
+    width: int = 256
+    bias: bool = True
+    spread: float = 1.0
+    """Standard deviation of embeddings and output weights at the start: 1 in the authors' program, 1/√width in their
+    theorem (§4.1), which has no bias either."""
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or not 0 < self.spread < float("inf"):
+            raise UserError(f"width and spread must be above 0, not {self.width} and {self.spread}")
+
+    def build(self, vocabulary: int, seeds: Sequence[int]) -> ProxyModel:
+        from attndyn.models.proxy import ProxyModel
+
+        return ProxyModel(self, vocabulary, seeds)

@@ -1,7 +1,7 @@
 """Where examples come from. The specs import no torch; their `build` does."""
 
-from attndyn.tasks.synthetic import CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets
+from attndyn.tasks.synthetic import CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
 
-KINDS = (Permutations, Subsets, PermutationMixture, Iid, PermutedCopy)
+KINDS = (Permutations, Subsets, PermutationMixture, Iid, Zipf, PermutedCopy)
 
-__all__ = ["KINDS", "CopyTask", "Iid", "PermutationMixture", "Permutations", "PermutedCopy", "Subsets"]
+__all__ = ["KINDS", "CopyTask", "Iid", "PermutationMixture", "Permutations", "PermutedCopy", "Subsets", "Zipf"]

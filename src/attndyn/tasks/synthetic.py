@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
@@ -160,3 +161,38 @@ class Iid(CopyTask):
 
     def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
         return streams.integers(stream, steps, rows, self.size, self.alphabet)
+
+
+@dataclass(frozen=True)
+class Zipf(CopyTask):
+    """Words drawn independently, the r-th of them with a probability that falls as 1/r^exponent."""
+
+    size: int
+    alphabet: int
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.exponent < 10:
+            raise UserError(f"the exponent of a Zipf distribution lies between 0 and 10, not {self.exponent}")
+
+    @property
+    def length(self) -> int:
+        return self.size
+
+    @property
+    def words(self) -> int:
+        return self.alphabet
+
+    @property
+    def probabilities(self) -> list[float]:
+        weights = [(rank + 1) ** -self.exponent for rank in range(self.alphabet)]
+        return [weight / sum(weights) for weight in weights]
+
+    def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
+        import torch
+
+        # whole numbers, so that every device draws the same words
+        ends = [round(2**32 * end) for end in accumulate(self.probabilities)][:-1]
+        drawn = streams.words(stream, steps, rows * self.size).unflatten(2, (rows, self.size))
+        return torch.searchsorted(torch.tensor(ends, dtype=torch.int64, device=drawn.device), drawn, right=True)

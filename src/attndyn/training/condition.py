@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
 from attndyn.models.rules import Learned
-from attndyn.models.specs import Seq2Seq
+from attndyn.models.specs import ModelSpec
 from attndyn.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Condition:
 
     name: str
     task: Task
-    model: Seq2Seq
+    model: ModelSpec
     seeds: tuple[int, ...]
     steps: int
     batch: int = 128

@@ -1,0 +1,64 @@
+"""The bag-of-words proxy (Snell et al. §2.3): every input word votes for output words, and votes are averaged.
+
+The logits are W (1/L) Σ_l e(x_l) + b, the same at every output position: no order, no recurrence, no attention. It is a
+translator trained under uniform attention with everything but the words taken away, and β_px, its lexical probe,
+is what co-occurrence alone can teach.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attndyn.models import layers
+from attndyn.models.base import Model
+from attndyn.models.specs import Proxy
+from attndyn.tasks.sampler import Batch
+
+
+class Votes(NamedTuple):
+    values: Float[Tensor, "replica batch key output"]  # W e(x_l)
+    queries: Float[Tensor, "replica batch query none"]  # nothing but their number
+
+
+class ProxyModel(Model):
+    def __init__(self, spec: Proxy, vocabulary: int, seeds: Sequence[int]) -> None:
+        super().__init__()
+        embeddings, outputs = [], []
+        with torch.random.fork_rng(devices=[]):
+            for seed in seeds:
+                torch.manual_seed(seed)
+                embedding = nn.Embedding(vocabulary, spec.width)
+                output = nn.Linear(spec.width, vocabulary, bias=spec.bias)
+                for weight in (embedding.weight, output.weight):
+                    nn.init.normal_(weight, std=spec.spread)
+                if spec.bias:
+                    nn.init.zeros_(output.bias)
+                embeddings.append(embedding)
+                outputs.append(output)
+        self.embedding, self.output = layers.Embedding(embeddings), layers.Linear(outputs)
+
+    def encode(self, batch: Batch) -> Votes:
+        votes = self.embedding.weight @ self.output.weight.mT  # [replica, input word, output word]
+        replicas, size, keys = batch.source.shape
+        rows = batch.source.flatten(1)[..., None].expand(-1, -1, votes.shape[2])
+        values = votes.gather(1, rows).view(replicas, size, keys, -1)
+        return Votes(values, values.new_zeros(replicas, size, batch.target.shape[2], 0))
+
+    def scores(self, states: Votes) -> Float[Tensor, "replica batch head query key"]:
+        """It has no attention of its own: under `Learned` it is uniform too."""
+        return states.values.new_zeros(*states.queries.shape[:2], 1, states.queries.shape[2], states.values.shape[2])
+
+    def read(
+        self, states: Votes, alpha: Float[Tensor, "replica batch head query key"]
+    ) -> Float[Tensor, "replica batch query output"]:
+        return self._biased(alpha[:, :, 0] @ states.values)
+
+    def read_each(self, states: Votes) -> Float[Tensor, "replica batch query key output"]:
+        return self._biased(states.values)[:, :, None].expand(-1, -1, states.queries.shape[2], -1, -1)
+
+    def _biased(self, logits: Float[Tensor, "replica batch row output"]) -> Float[Tensor, "replica batch row output"]:
+        bias = getattr(self.output, "bias", None)
+        return logits if bias is None else logits + bias[:, None, None]
