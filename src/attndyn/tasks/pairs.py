@@ -27,8 +27,8 @@ def translation(inputs: int, outputs: int, pairs: int, *, skew: float) -> Pairs:
 
 
 def labelled(inputs: int, pairs: int) -> Pairs:
-    """Documents of 10 to 30 words under Zipf's law with one of two labels. Each word leans to one label, and the label
-    is drawn by how the words of the document lean together."""
+    """Documents of 10 to 30 words under Zipf's law with one of two labels, about equally frequent. Each word leans to one
+    label, and the label is drawn by how the words of the document lean together."""
     import numpy as np
 
     random = np.random.Generator(np.random.PCG64(2))
@@ -36,7 +36,7 @@ def labelled(inputs: int, pairs: int) -> Pairs:
     source = _words(random, inputs, 1.0, int(offsets[-1]))
     leaning = random.standard_normal(inputs)
     score = np.add.reduceat(leaning[source], offsets[:-1])
-    label = (random.random(pairs) < 1 / (1 + np.exp(-score))).astype(np.int32)
+    label = (random.random(pairs) < 1 / (1 + np.exp(score.mean() - score))).astype(np.int32)
     return Pairs(_text(source, offsets, inputs), _text(label, np.arange(pairs + 1), 2))
 
 

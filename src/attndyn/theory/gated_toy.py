@@ -124,11 +124,6 @@ def side(p: Number, delta: Number) -> Number:
     return ROOT * p + delta
 
 
-def lowest(p: float, delta: float) -> float:
-    """The lowest p on the way, where the free gate starts at δ < 0 and still ends on the right token."""
-    return float(np.sqrt(p**2 - delta**2 / 2))
-
-
 def share_right(spread: float, p: float = 0.5) -> float:
     """The share of starts β ~ N(0, spread²) from which the free gate ends on the right token: Φ(p₀/spread)."""
     from scipy.special import ndtr
