@@ -27,8 +27,8 @@ def translation(inputs: int, outputs: int, pairs: int, *, skew: float) -> Pairs:
 
 
 def labelled(inputs: int, pairs: int) -> Pairs:
-    """Documents of 10 to 30 words under Zipf's law with one of two labels, about equally frequent. Each word leans to one
-    label, and the label is drawn by how the words of the document lean together."""
+    """Documents of 10 to 30 words under Zipf's law with one of two labels, about equally frequent. Each word leans to
+    one label, and the label is drawn by how the words of the document lean together."""
     import numpy as np
 
     random = np.random.Generator(np.random.PCG64(2))
