@@ -70,7 +70,7 @@ def phase_chart(part: Phase, metrics: "pa.Table") -> "alt.LayerChart":
     field = alt.Chart(alt.InlineData(values=arrows)).transform_calculate(
         angle="90 - atan2(datum.dy * height, datum.dx * width) * 180 / PI"
     )
-    field = field.mark_point(shape="arrow", size=60, filled=True, color="#8a939c", opacity=0.5, strokeWidth=0.6)
+    field = field.mark_point(shape="arrow", size=60, filled=True, color="#8a939c", opacity=0.65, strokeWidth=0.6)
     layers: list[Any] = [field.encode(x=x, y=y, angle=alt.Angle("angle:Q", scale=None))]
     if part.boundary:
         line = [{"x": x, "y": y, "order": i} for i, (x, y) in enumerate(part.boundary)]

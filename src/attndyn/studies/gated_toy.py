@@ -158,7 +158,7 @@ class GatedToy(Study):
 
         p, crossed = line(MISTAKEN, "p"), float(line(MISTAKEN, "p = 0 at")[0])
         falls = bool((np.diff(p) < 0).all() and np.isfinite(crossed))
-        end = f"it never returns: p = {p[-1]:.3g} at t = {line(MISTAKEN, 't')[-1]:g}, where the loss is still falling"
+        end = f"p = {p[-1]:.3g} at t = {line(MISTAKEN, 't')[-1]:g} and falling; as √2 p₀ + δ₀ < 0, it never returns"
         yield "B-03", decided(falls, f"p falls at once and passes 0 at t = {crossed:.4f}", why=end)
 
         yield "B-04", self._standard(metrics)
@@ -206,10 +206,10 @@ class GatedToy(Study):
         return Judgement(
             measured=f"wrong ends of {n}: {', '.join(f'{count} at σ = {spread:g}' for spread, count in usual.items())}",
             interval=intervals[max(usual)] if usual else None,
-            n=n * len(wrong),
+            n=n,
             verdict=verdict,
-            why=f"the sign of √2 p₀ + δ₀ foretells {foretold:.0f} of {n * len(wrong)}; from β₀ = β₁ the gate does end "
-            "on the positive token",
+            why=f"the interval is that of the largest of these σ; the sign of √2 p₀ + δ₀ foretells {foretold:.0f} of "
+            f"{n * len(wrong)}; from β₀ = β₁ the gate does end on the positive token",
         )
 
     def finding(self, metrics: Metrics) -> str:
