@@ -161,12 +161,12 @@ def _ruler(values: list[float], log: bool) -> dict[str, Any]:
 
     if not log:
         return {"scale": alt.Scale(zero=False, nice=False, padding=8), "axis": alt.Axis(format="~g")}
-    marks = sorted(set(values))
+    marks, numbers = sorted(set(values)), "~g"
     if len(marks) > 8:
         first, last = math.floor(math.log10(marks[0])), math.ceil(math.log10(marks[-1]))
         digits = (1, 2, 5) if last - first <= 3 else (1,)
         every = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
         marks = [mark for mark in every if marks[0] <= mark <= marks[-1]]
-    numbers = "~s" if marks and marks[-1] >= 10_000 else "~g"
+        numbers = "~s" if marks and marks[-1] >= 10_000 else "~g"
     axis = alt.Axis(format=numbers, values=marks, tickCount=len(marks), labelOverlap=True)
     return {"scale": alt.Scale(type="log", nice=False, padding=8), "axis": axis}

@@ -161,7 +161,8 @@ class GatedToy(Study):
         end = f"p = {p[-1]:.3g} at t = {line(MISTAKEN, 't')[-1]:g} and falling; as √2 p₀ + δ₀ < 0, it never returns"
         yield "B-03", decided(falls, f"p falls at once and passes 0 at t = {crossed:.4f}", why=end)
 
-        yield "B-04", self._standard(metrics)
+        if min(self.spreads) <= 1:
+            yield "B-04", self._standard(metrics)
 
         loss, factors = line(PRINTED, "low loss"), line(PRINTED, "K")
         exact = bool((np.abs(loss + 2 * factors) <= 1e-12 * factors).all())
@@ -200,12 +201,12 @@ class GatedToy(Study):
         verdict = verdicts.INCONCLUSIVE
         if any(interval.low > 0.01 for interval in intervals.values()):
             verdict = verdicts.DIFFERS
-        elif usual and not any(usual.values()):
+        elif not any(usual.values()):
             verdict = verdicts.HOLDS
         foretold = metrics.curves(DRAWN, "as foretold").values.sum() * self.starts
         return Judgement(
             measured=f"wrong ends of {n}: {', '.join(f'{count} at σ = {spread:g}' for spread, count in usual.items())}",
-            interval=intervals[max(usual)] if usual else None,
+            interval=intervals[max(usual)],
             n=n,
             verdict=verdict,
             why=f"the interval is that of the largest of these σ; the sign of √2 p₀ + δ₀ foretells {foretold:.0f} of "

@@ -206,9 +206,9 @@ class InitialDerivative(Study):
         return (
             f"On {name} ({words[0]:,} and {words[1]:,} words) the logits start along C − row mean at "
             f"{metrics.curves(name, 'logit slope').last.mean():.2f} and the probabilities at {probability:.2g} (d = "
-            f"{widest:,}), where 2/|O| is {2 / words[1]:.2g} and equation 12 says 2; the relative error falls from "
-            f"{errors[0]:.2g} at d = {min(self.widths)} to {errors[-1]:.2g}, and the law ½ √((|I| + |O| + 2)/d) says "
-            f"{metrics.curves(name, 'predicted error').last[0]:.2g}."
+            f"{widest:,}), where 2/|O| is {2 / words[1]:.2g} and equation 12 says 2; the relative error is "
+            f"{errors[0]:.2g} at d = {min(self.widths):,} and {errors[-1]:.2g} at {widest:,}, where the law "
+            f"½ √((|I| + |O| + 2)/d) says {metrics.curves(name, 'predicted error').last[0]:.2g}."
         )
 
     # --- the page
