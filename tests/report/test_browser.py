@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from attndyn.report import page as report
-from attndyn.report.parts import Phase, Points
 
 from .conftest import EVIL, make_parts, make_run
 
@@ -106,34 +105,4 @@ def test_a_cell_is_read_by_mouse_and_by_keyboard_and_tokens_stay_text(opened) ->
     assert "attention α 1.00 · probe β 1.00" in readout.inner_text()
     assert page.get_by_text(EVIL, exact=True).count() == 2, "in a sentence and in a table"
     assert page.locator("img").count() == 0
-    assert troubles == []
-
-
-def test_points_and_phases_are_drawn(tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api")
-    run = make_run(tmp_path, seeds=3, steps=20)
-    points = Points(
-        name="points", title="t", caption="c", metric="agreement", predicted="probe", x_title="x", y_title="y", log="y"
-    )
-    phase = Phase(
-        name="phase", title="t", caption="c", x="probe", y="agreement", x_title="x", y_title="y", x_domain=(0.0, 1.0),
-        y_domain=(0.0, 1.0), arrows=((0.5, 0.5, 1.0, 0.0), (0.5, 0.2, 1.0, 1.0)), boundary=((0.0, 0.5), (1.0, 0.5)),
-    )  # fmt: skip
-    path = report.build(run, [points, phase], "The finding.", formats=())
-    troubles: list[str] = []
-    with playwright.sync_playwright() as browsers:
-        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_context(viewport={"width": 1100, "height": 900}, offline=True).new_page()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.goto(path.as_uri())
-        page.wait_for_selector(".chart >> nth=1 >> svg")
-        first, second = page.locator(".chart").all()
-        assert first.locator(".mark-symbol[class*=layer] path").count() == 2 * 10 * (3 + 1), "each seed, each mean"
-        assert first.locator(".mark-rule[class*=layer] line").count() == 2 * 10
-        arrows = second.locator(".layer_0_marks path")
-        level, rising = arrows.evaluate_all("paths => paths.map(path => path.getAttribute('transform'))")
-        assert "rotate(90)" in level
-        assert 45 < float(rising.split("rotate(")[1].rstrip(")")) < 90, "flatter than on a square: the plot is wide"
-        browser.close()
     assert troubles == []

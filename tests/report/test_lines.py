@@ -11,7 +11,8 @@ from attndyn.report import figures, page
 from attndyn.report.lines import phase_chart, points_chart
 from attndyn.report.parts import NothingToShow, Phase, Points
 
-from .conftest import FakeRun
+from .conftest import FakeRun, make_run
+from .test_browser import CHROMIUM, FLAGS
 
 POINTS = Points(
     name="law", title="t", caption="c", metric="error", predicted="law", x_title="width", y_title="error", log="xy"
@@ -101,3 +102,35 @@ def test_both_are_charts_of_the_page_and_files(run: FakeRun, tmp_path: Path) -> 
     }  # fmt: skip
     (file,) = figures.save(phase_chart(PHASE, run.metrics), tmp_path, "phase", ("svg",))
     assert "edge" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium; set $CHROMIUM to one")
+def test_points_and_phases_are_drawn(tmp_path: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    run = make_run(tmp_path, seeds=3, steps=20)
+    points = Points(
+        name="points", title="t", caption="c", metric="agreement", predicted="probe", x_title="x", y_title="y", log="y"
+    )
+    phase = Phase(
+        name="phase", title="t", caption="c", x="probe", y="agreement", x_title="x", y_title="y", x_domain=(0.0, 1.0),
+        y_domain=(0.0, 1.0), arrows=((0.5, 0.5, 1.0, 0.0), (0.5, 0.2, 1.0, 1.0)), boundary=((0.0, 0.5), (1.0, 0.5)),
+    )  # fmt: skip
+    path = page.build(run, [points, phase], "The finding.", formats=())
+    troubles: list[str] = []
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        opened = browser.new_context(viewport={"width": 1100, "height": 900}, offline=True).new_page()
+        opened.on("console", lambda message: troubles.append(message.text))
+        opened.on("pageerror", lambda error: troubles.append(str(error)))
+        opened.goto(path.as_uri())
+        opened.wait_for_selector(".chart >> nth=1 >> svg")
+        first, second = opened.locator(".chart").all()
+        assert first.locator(".mark-symbol[class*=layer] path").count() == 2 * 10 * (3 + 1), "each seed, each mean"
+        assert first.locator(".mark-rule[class*=layer] line").count() == 2 * 10
+        arrows = second.locator(".layer_0_marks path")
+        level, rising = arrows.evaluate_all("paths => paths.map(path => path.getAttribute('transform'))")
+        assert "rotate(90)" in level
+        assert 45 < float(rising.split("rotate(")[1].rstrip(")")) < 90, "flatter than on a square: the plot is wide"
+        browser.close()
+    assert troubles == []

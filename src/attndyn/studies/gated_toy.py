@@ -2,7 +2,7 @@
 
 Source: Snell et al., blog post, the warm-up. Nothing is trained: the post's differential equations are integrated
 numerically and put beside their closed form, once with its unbounded gate and once with a real softmax gate.
-Cost: 5 s on one core at either scale.
+Cost: under ten seconds at either scale.
 """
 
 from __future__ import annotations
