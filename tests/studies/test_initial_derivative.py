@@ -139,6 +139,7 @@ def test_labels_and_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (["--inputs", "one.de"], "one.de, line 1: expected label<TAB>text"),
         (["--inputs", "empty.de", "--outputs", "empty.de"], "hold no lines"),
         (["--inputs", "left.de", "--outputs", "right.de"], "no pair with words on both sides"),
+        (["--inputs", "same.tsv"], "same.tsv: all outputs are equally frequent"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(
@@ -147,6 +148,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
     monkeypatch.chdir(tmp_path)
     for name, lines in {
         "one.de": ["ein"], "two.en": ["a", "b"], "empty.de": [], "left.de": ["ja", ""], "right.de": ["", "no"],
+        "same.tsv": ["pos\tgood", "pos\tfine"],
     }.items():  # fmt: skip
         write(tmp_path, lines, name)
     with pytest.raises(SystemExit) as stop:

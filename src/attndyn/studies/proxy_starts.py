@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attndyn.errors import UserError
 from attndyn.studies.base import Piece
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def made() -> Corpora:
 def real(inputs: str, outputs: str, vocabulary: int) -> Corpora:
     """The user's files, or else Multi30k if it is there, or else nothing."""
     from attndyn.tasks import pairs, text
-    from attndyn.theory.initial_derivative import bags
+    from attndyn.theory.initial_derivative import bags, centred
 
     if inputs and outputs:
         name, corpus = f"{Path(inputs).name} → {Path(outputs).name}", text.read_parallel(inputs, outputs)
@@ -48,7 +49,10 @@ def real(inputs: str, outputs: str, vocabulary: int) -> Corpora:
     else:
         return {}
     corpus = text.Pairs(*(pairs.frequent(side, vocabulary) for side in (corpus.source, corpus.target)))
-    return {name: (corpus, bags(corpus))}
+    counted = bags(corpus)
+    if abs(centred(counted.counts)).max() <= 1e-12 * counted.counts.max():
+        raise UserError(f"{name}: all outputs are equally frequent beside every input word, so counts say nothing")
+    return {name: (corpus, counted)}
 
 
 def multi30k() -> tuple[Path, Path] | None:
