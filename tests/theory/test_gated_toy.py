@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from attndyn.theory import gated_toy as toy
@@ -11,6 +11,7 @@ from attndyn.theory import gated_toy as toy
 numbers = st.floats(-2, 2, allow_nan=False)
 
 
+@settings(max_examples=15)
 @given(p=numbers, delta=numbers, total=numbers)
 def test_the_closed_form_solves_the_free_gate(p: float, delta: float, total: float) -> None:
     path = toy.integrate(toy.free, toy.State((total - delta) / 2, (total + delta) / 2, p), 3.0, points=31)
@@ -29,6 +30,7 @@ def test_the_rates_are_the_gradient_of_the_loss(b0: float, b1: float, gate: floa
         np.testing.assert_allclose(rates(0.0, np.array([b0, b1, gate])), -state.grad.numpy(), atol=1e-12)
 
 
+@settings(max_examples=15)
 @given(p=st.floats(-1, 1), delta=numbers)
 def test_the_line_decides_where_the_free_gate_ends(p: float, delta: float) -> None:
     side = toy.side(p, delta)
@@ -44,6 +46,7 @@ def test_on_the_line_the_gate_dies_away() -> None:
     np.testing.assert_allclose(path.gate, 0.5 * np.exp(-toy.ROOT * path.times), atol=1e-6)
 
 
+@settings(max_examples=15)
 @given(delta=st.floats(-4, 4))
 def test_the_softmax_gate_keeps_its_constant(delta: float) -> None:
     path = toy.integrate(toy.softmax, toy.State(-delta / 2, delta / 2, 0.0), 20.0)
