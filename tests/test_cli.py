@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_the_statements_are_those_of_the_catalogue(study: str) -> None:
     catalogue = Path(__file__).resolve().parents[2] / "shared" / "claims.md"
     if not catalogue.exists():
         pytest.skip("the catalogue of claims is not beside this checkout")
-    rows = [[cell.strip() for cell in line.split("|")] for line in catalogue.read_text().splitlines()]
+    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)] for line in catalogue.read_text().splitlines()]
     named = {row[1] for row in rows if len(row) == 7 and study in row[5].split(", ")}
     assert named
     assert {statement.id for statement in find(study).statements} == named
@@ -136,7 +137,7 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "attndyn run STUDY" in call(capsys)[1]
     assert "copying" in call(capsys, "list")[1]
     listed = json.loads(call(capsys, "list", "--json")[1])
-    assert [study["name"] for study in listed["studies"]] == ["copying", "permuted-copying"]
+    assert [study["name"] for study in listed["studies"]] == list(STUDIES)
     code, out, _ = call(capsys, "run", "copying", "--help")
     assert code == 0
     assert "Independent training runs" in out
@@ -146,11 +147,16 @@ def test_reproduce_prints_the_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from attndyn.studies.copying import Copying
+    from attndyn.studies.gated_toy import GatedToy
+    from attndyn.studies.initial_derivative import InitialDerivative
     from attndyn.studies.permuted_copying import PermutedCopying
 
     small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
     monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
     monkeypatch.setattr(PermutedCopying, "demo", {**small, "patience": 4})
+    monkeypatch.setattr(InitialDerivative, "demo", {"seeds": 2, "widths": (16, 64)})
+    monkeypatch.setattr(GatedToy, "demo", {"seeds": 2, "starts": 20, "depths": (2.0,)})
+    monkeypatch.delenv("ATTNDYN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")
     assert code == 0

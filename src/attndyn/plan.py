@@ -70,7 +70,7 @@ def plan(
     the device; a run that is continued keeps the chunks of `before`, as `listed` wrote them."""
     pairs = [(condition, seed) for condition in conditions for seed in condition.seeds]
     replicas = [Replica(condition, seed, place) for place, (condition, seed) in enumerate(pairs)]
-    if before is not None:
+    if before:
         last = max(entry["chunk"] for entry in before)
         chunks = [[r for r in replicas if before[r.place]["chunk"] == number] for number in range(last + 1)]
     elif device == "cpu":

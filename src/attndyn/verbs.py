@@ -19,8 +19,8 @@ from attndyn.store.folder import CLAIMS, INFO, METRICS, Run, lock, read_info, re
 from attndyn.studies import STUDIES, find
 
 if TYPE_CHECKING:
-    from attndyn.runner import Progress
-    from attndyn.studies.base import Study
+    from attndyn.runner import Progress, Runner
+    from attndyn.studies.base import Piece, Study
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "fp32", "tf32", "bf16"]
@@ -114,6 +114,8 @@ def command_of(study: Study, scale: str) -> str:
             flag = name.replace("_", "-")
             if isinstance(value, bool):
                 words.append(f"--{flag}" if value else f"--no-{flag}")
+            elif isinstance(value, list):
+                words += [f"--{flag}", *map(str, value)]
             else:
                 words += [f"--{flag}", str(value)]
     return shlex.join(words)
@@ -179,7 +181,7 @@ def resolve_engine(device: Device, precision: Precision, deterministic: bool) ->
     }
 
 
-def check_same_engine(folder: Path, before: dict[str, Any], engine: dict[str, Any]) -> None:
+def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any], names: list[str]) -> None:
     """A run is continued as it was begun."""
     if before["device"].split()[0] != engine["device"].split()[0]:
         raise UserError(f"{folder} was begun on {before['device']}; continue it there, or use --fresh")
@@ -188,6 +190,9 @@ def check_same_engine(folder: Path, before: dict[str, Any], engine: dict[str, An
             raise UserError(
                 f"{folder} was begun with {name} {before[name]}, not {engine[name]}; continue it so, or use --fresh"
             )
+    if list(before["conditions"]) != names:
+        other = ", ".join(sorted(set(before["conditions"]) ^ set(names)))
+        raise UserError(f"{folder} was begun with other data ({other}); use --fresh")
 
 
 def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], progress: Progress | None) -> None:
@@ -197,11 +202,16 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     from attndyn.store.metrics import Metrics, to_table
     from attndyn.training.recorder import Recorder
 
-    conditions = list(study.conditions())
+    conditions, pieces = list(study.conditions()), list(study.pieces())
+    names: dict[str, str | None] = dict.fromkeys(
+        [*(one.name for one in conditions), *(piece.condition for piece in pieces)]
+    )
+    if not conditions:
+        engine = resolve_engine("cpu", "fp32", True) | {"precision": "fp64"}
     recorder = Recorder(folder)
     before = read_info(folder) if (folder / INFO).exists() else None
     if before is not None:
-        check_same_engine(folder, before, engine)
+        check_same_work(folder, before, engine, list(names))
     runner = Runner(
         conditions,
         recorder,
@@ -217,8 +227,8 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
         "source": study.source,
         "scale": scale,
         "settings": settings_of(study),
-        "seeds": sorted({seed for condition in conditions for seed in condition.seeds}),
-        "conditions": {condition.name: spec.digest(condition) for condition in conditions},
+        "seeds": sorted({seed for one in conditions for seed in one.seeds} | {piece.replica for piece in pieces}),
+        "conditions": names | {condition.name: spec.digest(condition) for condition in conditions},
         "replicas": listed(runner.chunks),
         "tokens": {condition.name: condition.task.tokens for condition in conditions},
         "versions": versions(),
@@ -233,9 +243,10 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     }
     atomic.write_json(folder / INFO, info)
     runner.execute()
+    _measure(pieces, runner)
     metrics = Metrics(to_table(recorder.rows))
     analysed = list(study.analyse(metrics))
-    recorder.finish([condition.name for condition in conditions], analysed)
+    recorder.finish(names, analysed)
     whole = Metrics(Run(folder).metrics)
     atomic.write_json(folder / CLAIMS, [claim.as_json(scale) for claim in study.claims(whole)])
     failed = bool(runner.diverged) and not study.divergence_is_an_outcome
@@ -247,6 +258,36 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     }
     atomic.write_json(folder / INFO, info)
     checkpoint.clear(folder)
+
+
+def _measure(pieces: Sequence[Piece], runner: Runner) -> None:
+    """Measures the pieces that are not measured yet. A save counts them behind the chunks of the training."""
+    import time
+
+    from attndyn.process import stop_requests
+    from attndyn.runner import SAVE_SECONDS
+    from attndyn.store.checkpoint import latest
+    from attndyn.store.metrics import Row
+
+    recorder, first = runner.recorder, len(runner.chunks)
+    save = latest(recorder.folder)
+    done = max(0, save.chunk - first) if save is not None else 0
+    costs = [piece.cost for piece in pieces]
+    with stop_requests() as stop:
+        saved = time.monotonic()
+        for number, piece in enumerate(pieces[done:], start=done + 1):
+            started = time.monotonic()
+            for step, metric, value in piece.measure():
+                recorder.metric(Row(piece.condition, piece.replica, step, metric, value))
+            now = time.monotonic()
+            runner.seconds += now - started
+            share = round(1000 * sum(costs[:number]) / sum(costs))
+            runner.progress(share, 1000, runner.seconds, recorder.rows)
+            if stop.is_set() or now - saved > SAVE_SECONDS:
+                recorder.save(first + number, runner.seconds, {})
+                saved = time.monotonic()
+            if stop.is_set():
+                raise KeyboardInterrupt
 
 
 def _page(study: Study, folder: Path, formats: Sequence[str] = ("svg", "png")) -> Path:

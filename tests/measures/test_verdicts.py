@@ -4,7 +4,7 @@ from math import comb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, t
 
 from attndyn.measures import verdicts
 from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Interval
@@ -127,3 +127,11 @@ def test_by_majority(low: float, high: float, verdict: str) -> None:
 def test_there_are_five_different_verdicts() -> None:
     assert len(set(verdicts.VERDICTS)) == 5
     assert {HOLDS, DIFFERS, INCONCLUSIVE} < set(verdicts.VERDICTS)
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    interval = verdicts.mean_interval([1.0, 2.0, 3.0])
+    expected = t.interval(0.95, 2, loc=2.0, scale=3**-0.5)
+    assert interval == pytest.approx(expected)
+    with pytest.raises(ValueError, match="at least two runs"):
+        verdicts.mean_interval([1.0])

@@ -33,6 +33,18 @@ def fisher(a: int, n_a: int, b: int, n_b: int, alternative: str = "two-sided") -
     return float(fisher_exact([[a, n_a - a], [b, n_b - b]], alternative=alternative).pvalue)
 
 
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Student's interval of the mean over runs."""
+    import numpy as np
+    from scipy.special import stdtrit
+
+    if len(values) < 2:
+        raise ValueError("the interval of a mean needs at least two runs")
+    half = float(stdtrit(len(values) - 1, 1 - LEVEL / 2) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    mean = float(np.mean(values))
+    return Interval(mean - half, mean + half)
+
+
 def difference_interval(first: Sequence[float], second: Sequence[float], resamples: int = 10_000) -> Interval:
     """Bootstrap interval of mean(first) − mean(second) over runs; the resampling is fixed, so it repeats."""
     import numpy as np

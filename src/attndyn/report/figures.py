@@ -62,7 +62,7 @@ def _curve_layers(
     numbers = "~s" if max(record["step"][-1] for record in records) >= 10_000 else "d"
     curve = alt.Chart().encode(
         x=alt.X("step:Q", title=part.x_title, scale=alt.Scale(nice=False), axis=alt.Axis(format=numbers)),
-        color=alt.Color(f"{field}:N", scale=alt.Scale(domain=domain), legend=_legend(named)),
+        color=alt.Color(f"{field}:N", scale=alt.Scale(domain=domain), legend=legend(named)),
     )
     if len(domain) > COLOURS:
         dashes = [[1, 0] if i < COLOURS else [6, 3] for i in range(len(domain))]
@@ -90,12 +90,13 @@ def _leaves_plot(records: list[dict[str, Any]], domain: tuple[float, float] | No
     return any(not domain[0] <= value <= domain[1] for value in values)
 
 
-def _legend(values: list[str]) -> "alt.Legend":
+def legend(values: list[str], symbol: str = "stroke") -> "alt.Legend":
     """Above the plot, in as many columns as fit, so that the plot keeps the figure's width."""
     import altair as alt
 
     columns = max(1, WIDTH // (40 + 7 * max(map(len, values))))
-    return alt.Legend(title=None, orient="top", values=values, columns=columns, symbolType="stroke")
+    size = 160 if symbol == "stroke" else 60
+    return alt.Legend(title=None, orient="top", values=values, columns=columns, symbolType=symbol, symbolSize=size)
 
 
 def _reference_layers(part: Curves, height: float, records: list[dict[str, Any]]) -> "list[alt.Chart]":

@@ -4,16 +4,16 @@ import base64
 import hashlib
 import importlib.util
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from attndyn.errors import UserError
-from attndyn.report import figures, theme
+from attndyn.report import figures, lines, theme
 from attndyn.report.bundle import vega_bundle
 from attndyn.report.maps import PanelFrames, read_panels
-from attndyn.report.parts import Cell, Curves, Maps, NothingToShow, Part, Table
+from attndyn.report.parts import Cell, Curves, Maps, NothingToShow, Part, Phase, Points, Table
 from attndyn.report.source import Source
 from attndyn.store.atomic import write_bytes
 
@@ -26,6 +26,13 @@ VERDICTS = {
     "inconclusive": ("inconclusive", "?"),
     "not comparable": ("apart", "≠"),
     "not judged at this scale": ("unjudged", "–"),
+}
+
+
+CHARTS: dict[type[Part], Callable[[Any, Any], Any]] = {
+    Curves: figures.chart,
+    Points: lines.points_chart,
+    Phase: lines.phase_chart,
 }
 
 
@@ -49,8 +56,9 @@ def _section(run: Source, part: Part, formats: Sequence[str], map_bytes: int) ->
     """What the template needs of one part: its kind, its content, its files."""
     section: dict[str, Any] = {"part": part, "kind": type(part).__name__.lower(), "files": []}
     try:
-        if isinstance(part, Curves):
-            chart = figures.chart(part, run.metrics)
+        if type(part) in CHARTS:
+            section["kind"] = "chart"
+            chart = CHARTS[type(part)](part, run.metrics)
             spec = chart.to_dict(validate=False)
             del spec["config"]  # the page sets its own, light or dark
             section["content"] = spec
@@ -92,7 +100,7 @@ def _render(run: Source, sections: list[dict[str, Any]], finding: str) -> str:
     import jinja2
 
     scripts = []
-    if any(section["kind"] == "curves" for section in sections):
+    if any(section["kind"] == "chart" for section in sections):
         scripts += [vega_bundle(), _template("charts.js")]
     if any(section["kind"] == "maps" for section in sections):
         scripts += [_template("maps.js")]

@@ -35,6 +35,42 @@ class Curves(_Part):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Points(_Part):
+    """What was measured, as points with their intervals over replicas, on the line that a theory predicts."""
+
+    metric: str
+    x_title: str
+    y_title: str
+    predicted: str = ""
+    """The metric that holds the prediction; empty: there is none."""
+    x: str = ""
+    """The metric that holds the horizontal place; empty: the step."""
+    conditions: tuple[str, ...] = ()
+    """Empty: all, in the order in which they were recorded."""
+    log: str = ""
+    """The axes with a logarithmic scale: "", "x", "y" or "xy"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase(_Part):
+    """Trajectories in the plane of two metrics, over the field that drives them."""
+
+    x: str
+    y: str
+    x_title: str
+    y_title: str
+    x_domain: tuple[float, float]
+    y_domain: tuple[float, float]
+    arrows: tuple[tuple[float, float, float, float], ...]
+    """(x, y, dx, dy): direction of motion at a place."""
+    conditions: tuple[str, ...] = ()
+    """Empty: all, in the order in which they were recorded."""
+    boundary: tuple[tuple[float, float], ...] = ()
+    """A dashed line between two kinds of fate."""
+    boundary_label: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Panel:
     """The maps of one example as one replica sees it."""
 
@@ -86,7 +122,7 @@ class Sentences(_Part):
     lines: tuple[SentenceLine, ...]
 
 
-Part = Curves | Maps | Table | Sentences
+Part = Curves | Points | Phase | Maps | Table | Sentences
 
 
 class NothingToShow(Exception):

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 STUDIES = {
     "copying": ("attndyn.studies.copying", "Copying"),
     "permuted-copying": ("attndyn.studies.permuted_copying", "PermutedCopying"),
+    "initial-derivative": ("attndyn.studies.initial_derivative", "InitialDerivative"),
+    "gated-toy": ("attndyn.studies.gated_toy", "GatedToy"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -60,6 +60,18 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Work that trains nothing: a theory evaluated, an equation integrated. It depends on what it holds alone."""
+
+    condition: str
+    measure: Callable[[], Iterable[tuple[int, str, float]]]
+    """Gives (step, metric, value)."""
+    replica: int = 0
+    cost: float = 1.0
+    """In any unit: what the time left is estimated from."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """Fields are the settings, with the paper's values as defaults and a docstring each."""
 
@@ -74,10 +86,15 @@ class Study:
     statements: ClassVar[tuple[Statement, ...]] = ()
 
     def conditions(self) -> Iterator[Condition]:
-        raise NotImplementedError
+        """What is trained."""
+        yield from ()
+
+    def pieces(self) -> Iterator[Piece]:
+        """What is measured without training. Input that cannot be used is refused here, before anything is written."""
+        yield from ()
 
     def analyse(self, metrics: Metrics) -> Iterator[Row]:
-        """Rows across steps and replicas, after training."""
+        """Rows across steps and replicas, after all training and all pieces."""
         yield from ()
 
     def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
