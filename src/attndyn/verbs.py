@@ -217,7 +217,7 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
         recorder,
         engine["device"].split()[0],
         progress or (lambda *where: None),
-        precision=engine["precision"],
+        precision=engine["precision"] if conditions else "fp32",
         repeatable=engine["deterministic"],
         before=before["replicas"] if before else None,
     )
