@@ -103,3 +103,8 @@ def test_a_unit_of_one_condition_is_that_condition() -> None:
     unit = Unit((Replica(rates, 3, 3), Replica(rates, 1, 1)))
     assert unit.condition == replace(rates, optimiser=Adam(lr=(4.0, 2.0), frozen=((), ("a",))))
     assert Unit((Replica(rates, 1, 1),)).condition.optimiser == Adam(lr=2.0, frozen=("a",))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_nothing_to_train_is_no_chunk(device: str) -> None:
+    assert plan((), device) == []

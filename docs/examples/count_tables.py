@@ -2,8 +2,8 @@
 
     python docs/examples/count_tables.py [FOLDER]
 
-Writes one SVG and one PNG for each picture of docs/count-tables.md. For tables of your own, change `SENTENCES`, or give
-`heat_chart` any arrays and labels.
+Writes one SVG and one PNG for each picture of docs/count-tables.md. For tables of your own, put your own pairs in place
+of `tables.FIVE_PAIRS`, or give `heat_chart` any arrays and labels.
 """
 
 import sys
@@ -17,17 +17,6 @@ from attndyn.report.heat import Heat, heat_chart
 from attndyn.theory import tables
 from attndyn.theory.ibm1 import Ibm1
 
-SLIDES = [
-    ("dieser film ist großartig", "this movie is great"),
-    ("dieser film ist schlecht", "this movie is bad"),
-]
-# Three more pairs tell "film" from its neighbours.
-SENTENCES = [
-    *SLIDES,
-    ("dieses buch ist großartig", "this book is great"),
-    ("dieser mann ist schlecht", "this man is bad"),
-    ("ein film ist lang", "a movie is long"),
-]
 LABELS = [("this movie is great", "positive"), ("this movie is bad", "negative")]
 PUBLISHED_BETA = [0.04, 0.32, 0.04, 0.03]  # figure 1: Trans(movie | each word of the sentence)
 
@@ -53,20 +42,20 @@ def copied(words: Sequence[str]) -> list[str]:
 
 def pictures() -> dict[str, tuple[str, list[Heat]]]:
     """Name → title and panels."""
-    one, two = tables.of_sentences(SLIDES[:1]), tables.of_sentences(SLIDES)
+    one, two = tables.of_sentences(tables.SLIDES[:1]), tables.of_sentences(tables.SLIDES)
     names = (two.source_words, two.target_words, "input word", "output word")
     slides = [
-        Heat("one pair", tables.co_occurrences(SLIDES[:1]), one.source_words, one.target_words, *names[2:]),
-        Heat("two pairs", tables.co_occurrences(SLIDES), *names),
+        Heat("one pair", tables.co_occurrences(tables.SLIDES[:1]), one.source_words, one.target_words, *names[2:]),
+        Heat("two pairs", tables.co_occurrences(tables.SLIDES), *names),
         Heat("two pairs, as the paper counts", two.counts.toarray(), *names),
     ]
-    film, movie = (side.split() for side in SENTENCES[0])
+    film, movie = (side.split() for side in tables.FIVE_PAIRS[0])
     beta = np.array([PUBLISHED_BETA])
     figure_1 = [
         Heat(title, values, ["movie"], film, "output", "input l")
         for title, values in (("β as published", beta), ("alignment α from it", beta / beta.sum()))
     ]
-    five = tables.of_sentences(SENTENCES)
+    five = tables.of_sentences(tables.FIVE_PAIRS)
     letters, four = list("CADB"), tables.of_subsets(4, 4)
     both, many = tables.of_mixture(4), tables.of_subsets(40, 60)
     blog = [

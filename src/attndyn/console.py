@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from attndyn.store.metrics import Row
 
 PLAIN_SECONDS = 10.0
+SHOWN = 3
+"""Conditions in the live line: the last that were begun."""
 COLOURS = {"holds": "green", "differs": "red", "inconclusive": "yellow"}
 
 
@@ -23,7 +25,7 @@ class Live:
         self.headline = headline
         self.stream = stream or sys.stderr
         self.terminal = self.stream.isatty()
-        self._latest: dict[tuple[str, str], dict[int, float]] = {}
+        self._latest: dict[str, dict[str, dict[int, float]]] = {}
         self._read = self._step = 0
         self._start: tuple[int, float] | None = None
         self._estimated = False
@@ -32,7 +34,7 @@ class Live:
     def __call__(self, done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
         for row in rows[self._read :]:
             if row.metric in (self.headline, "loss"):
-                self._latest.setdefault((row.condition, row.metric), {})[row.replica] = row.value
+                self._latest.setdefault(row.condition, {}).setdefault(row.metric, {})[row.replica] = row.value
                 self._step = row.step
         self._read = len(rows)
         if self._start is None:  # the first steps also pay for starting up
@@ -53,10 +55,10 @@ class Live:
             self._print(self._line(done, total, left))
 
     def _line(self, done: int, total: int, left: float) -> str:
-        now: dict[str, list[str]] = {}
-        for (condition, metric), values in self._latest.items():
-            now.setdefault(condition, []).append(f"{metric} {sum(values.values()) / len(values):.2f}")
-        parts = [f"{condition}: {', '.join(metrics)}" for condition, metrics in now.items()]
+        parts = []
+        for condition in list(self._latest)[-SHOWN:]:
+            means = {name: sum(of.values()) / len(of) for name, of in self._latest[condition].items()}
+            parts.append(f"{condition}: " + ", ".join(f"{name} {mean:.2f}" for name, mean in means.items()))
         return " · ".join([f"{100 * done // total} %", f"step {self._step}", *parts, f"{duration(left)} left"])
 
     def close(self) -> None:

@@ -99,9 +99,9 @@ def together(replicas: Sequence[Replica]) -> list[list[Replica]]:
 
 def slices(replicas: list[Replica], most: int) -> list[list[Replica]]:
     """As few parts as possible, as equal as possible, of at most `most` replicas."""
-    count = -(-len(replicas) // most)
+    count = max(1, -(-len(replicas) // most))
     cuts = [len(replicas) * part // count for part in range(count + 1)]
-    return [replicas[start:end] for start, end in pairwise(cuts)]
+    return [replicas[start:end] for start, end in pairwise(cuts) if end > start]
 
 
 def listed(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:

@@ -125,6 +125,8 @@ class Runner:
         self.threads = cores() if device == "cpu" else 1
         self.total = sum(work(chunk) for chunk in self.chunks)
         self.seconds = 0.0
+        self.pause = SAVE_SECONDS
+        """Seconds between two saves: the more a save takes, the longer."""
 
     def execute(self) -> None:
         """Trains all that is not trained yet. Raises KeyboardInterrupt after saving, if it is asked to stop."""
@@ -171,7 +173,7 @@ class Runner:
             for index, worker in enumerate(workers):
                 worker.trainer.load(part(state, index))
         before = sum(work(done) for done in self.chunks[:number])
-        last_save, pause, segment = time.monotonic(), SAVE_SECONDS, 1
+        last_save, segment = time.monotonic(), 1
         while any(not worker.finished for worker in workers):
             started = time.monotonic()
             waiting = [worker for worker in workers if not worker.finished]
@@ -184,10 +186,10 @@ class Runner:
             done = sum(worker.trainer.step * len(worker.unit.replicas) for worker in workers)
             self.progress(before + done, self.total, self.seconds, self.recorder.rows)
             segment = max(1, round(segment * min(2.0, SEGMENT_SECONDS / max(now - started, 1e-3))))
-            if stop.is_set() or now - last_save > pause:
+            if stop.is_set() or now - last_save > self.pause:
                 self._save(number, workers)
                 last_save = time.monotonic()
-                pause = max(SAVE_SECONDS, (last_save - now) / SAVE_SHARE)
+                self.pause = max(SAVE_SECONDS, (last_save - now) / SAVE_SHARE)
             if stop.is_set():
                 raise KeyboardInterrupt
         for worker in workers:

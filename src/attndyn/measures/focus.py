@@ -59,6 +59,21 @@ def peak_share(
     return masked_mean(values.gather(-1, index)[..., 0] > rivals.amax(dim=-1), counts)
 
 
+def peak_on_word(
+    values: Float[Tensor, "replica batch query key"],
+    source: Int[Tensor, "replica batch key"],
+    align: Int[Tensor, "replica batch query"],
+    source_mask: Bool[Tensor, "replica batch key"] | None = None,
+    target_mask: Bool[Tensor, "replica batch query"] | None = None,
+) -> Float[Tensor, " replica"]:
+    """As `peak_share`, where any source position that holds the right word will do: the same unless words repeat."""
+    right = source.gather(2, align)[..., None] == source[:, :, None]
+    best, rivals = (values.masked_fill(hidden, -torch.inf) for hidden in (~right, right))
+    if source_mask is not None:
+        best, rivals = (part.masked_fill(~source_mask[:, :, None], -torch.inf) for part in (best, rivals))
+    return masked_mean(best.amax(dim=-1) > rivals.amax(dim=-1), target_mask)
+
+
 def mass(
     alpha: Float[Tensor, "replica batch query key"],
     align: Int[Tensor, "replica batch query"],

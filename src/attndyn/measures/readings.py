@@ -69,18 +69,36 @@ class Attention(Reading):
 
 @dataclass(frozen=True, kw_only=True)
 class Lexical(Reading):
-    """Does β single out the right source position? The share of target positions where it does, and how far β is from
-    flat: the entropy of β divided by its sum over the source (1 = flat)."""
+    """Does β single out the right source position?"""
 
     def run(self, trace: Trace) -> Values:
         from attndyn.measures import focus
 
-        beta, batch = trace.beta, trace.batch
-        masks = batch.source_mask, batch.target_mask
-        yield "probe right", focus.peak_share(beta, batch.align, 0, *masks)
-        kept = beta if masks[0] is None else beta * masks[0][:, :, None]
-        tiny = 1e-30  # a probe that is zero everywhere in fp32 is flat
-        yield "probe entropy", focus.normalised_entropy((kept + tiny) / (kept + tiny).sum(-1, keepdim=True), *masks)
+        batch = trace.batch
+        yield "probe right", focus.peak_share(trace.beta, batch.align, 0, batch.source_mask, batch.target_mask)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flatness(Reading):
+    """How much β differs between the words of an input: its standard deviation over its mean, 0 = flat. For copying
+    tasks: the end token, which is in every input, is left out on both sides."""
+
+    def run(self, trace: Trace) -> Values:
+        beta = trace.beta[:, :, :-1, :-1]
+        yield "probe spread", (beta.std(dim=-1, correction=0) / beta.mean(dim=-1)).mean(dim=(1, 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RightWord(Reading):
+    """Do α and β peak on the right word, wherever it stands? For tasks in which a word may come twice."""
+
+    def run(self, trace: Trace) -> Values:
+        from attndyn.measures import focus
+
+        batch = trace.batch
+        for name, values in (("attention", trace.alpha[:, :, 0]), ("probe", trace.beta)):
+            found = focus.peak_on_word(values, batch.source, batch.align, batch.source_mask, batch.target_mask)
+            yield f"{name} on word", found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,12 +23,13 @@ STAGE = 0.5
 
 
 class Outcomes:
-    """What became of the runs of one condition within the first `steps` steps."""
+    """What became of the runs of one condition within the first `steps` steps. The stages of α and β are those of
+    the readings "attention …" and "probe …": `right` for the right position, `on word` for the right word."""
 
-    def __init__(self, metrics: Metrics, condition: str, steps: int) -> None:
+    def __init__(self, metrics: Metrics, condition: str, steps: int, stage: str = "right") -> None:
         self.condition, self.steps = condition, steps
         accuracy = metrics.curves(condition, "accuracy").until(steps)
-        attention, probe = (metrics.curves(condition, f"{name} right").until(steps) for name in ("attention", "probe"))
+        attention, probe = (metrics.curves(condition, f"{of} {stage}").until(steps) for of in ("attention", "probe"))
         self.seeds, self.n = accuracy.replicas, len(accuracy.replicas)
         self.accuracy = accuracy.last
         self.learned = self.accuracy >= LEARNED

@@ -20,6 +20,19 @@ from attndyn.theory.ibm1 import Ibm1, ibm1, matrix, translation
 Sentences = Sequence[tuple[str, str]]
 """Pairs of an input and an output, words separated by spaces; a label is an output of one word."""
 
+SLIDES: Sentences = (
+    ("dieser film ist großartig", "this movie is great"),
+    ("dieser film ist schlecht", "this movie is bad"),
+)
+"""The two pairs of the slides' "dictionary" page."""
+FIVE_PAIRS: Sentences = (
+    *SLIDES,
+    ("dieses buch ist großartig", "this book is great"),
+    ("dieser mann ist schlecht", "this man is bad"),
+    ("ein film ist lang", "a movie is long"),
+)
+"""Those two, and three of our own that tell “film” from its neighbours."""
+
 
 def of_sentences(sentences: Sentences) -> Ibm1:
     """The count table of a few pairs: each co-occurrence adds 1/L (paper, §4.2)."""
