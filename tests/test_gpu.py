@@ -19,7 +19,7 @@ from attndyn.models import Seq2Seq, Uniform
 from attndyn.plan import Replica, Unit
 from attndyn.runner import Runner, Worker
 from attndyn.store.metrics import Metrics, Row, to_table
-from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, Subsets
+from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.graph import own_stream
 from attndyn.training.precision import Precision, deterministic
@@ -60,7 +60,14 @@ def losses(found: Metrics, condition: str = "control") -> np.ndarray:
 
 @pytest.mark.parametrize(
     "task",
-    [Permutations(40), Subsets(40, of=60), PermutedCopy(40, of=60, relabel=True), PermutationMixture(40), Iid(40, 40)],
+    [
+        Permutations(40),
+        Subsets(40, of=60),
+        PermutedCopy(40, of=60, relabel=True),
+        PermutationMixture(40),
+        Iid(40, 40),
+        Zipf(40, 60),
+    ],
 )
 def test_the_tokens_are_the_same(task) -> None:
     here, there = (task.build([0, 7], device) for device in ("cpu", "cuda"))

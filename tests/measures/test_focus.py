@@ -187,3 +187,17 @@ def test_mean_state_spread_of_equal_states_is_undefined_for_that_replica_alone()
     both = focus.mean_state_spread(torch.cat([torch.ones_like(random), random]))
     assert both[0].isnan()
     torch.testing.assert_close(both[1:], focus.mean_state_spread(random))
+
+
+@given(found=examples(ties=True), words=st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_peak_on_word(found: list[dict[str, Any]], words: list[int]) -> None:
+    padded = pad(found, filling=GARBAGE)
+    source = torch.tensor(words)[: padded.values.shape[-1]].expand(1, len(found), -1)
+    measured = focus.peak_on_word(padded.values, source, padded.align, padded.source_mask, padded.target_mask)
+    each = []
+    for example in found:
+        for row, right in zip(example["rows"], example["align"], strict=True):
+            same = [value for value, word in zip(row, words, strict=False) if word == words[right]]
+            other = [value for value, word in zip(row, words, strict=False) if word != words[right]]
+            each.append(max(same) > max(other, default=-math.inf))
+    assert measured.item() == pytest.approx(sum(each) / len(each), **CLOSE)

@@ -7,14 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attndyn.tasks import CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets
+from attndyn.tasks import CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
 from attndyn.tasks.sampler import BLOCK, Batch
 from attndyn.tasks.streams import EVALUATION, TRAIN, Streams
 
 SEEDS = [0, 3, 9]
 TASKS = [
     dataclasses.replace(task, relabel=relabel)
-    for task in (Permutations(4), Subsets(3, of=5), PermutedCopy(3, of=5), PermutationMixture(3), Iid(4, 6))
+    for task in (Permutations(4), Subsets(3, of=5), PermutedCopy(3, of=5), PermutationMixture(3), Iid(4, 6), Zipf(4, 6))
     for relabel in (False, True)
 ]
 every_task = pytest.mark.parametrize(

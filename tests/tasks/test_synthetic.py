@@ -14,11 +14,11 @@ from scipy.stats import binomtest, chi2_contingency, chisquare
 
 from attndyn import spec
 from attndyn.errors import UserError
-from attndyn.tasks import KINDS, CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets
+from attndyn.tasks import KINDS, CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
 from attndyn.tasks.streams import TRAIN, Streams
 
 SEED = st.integers(0, 2**32 - 1)
-TASKS = [Permutations(4), Subsets(3, of=5), PermutedCopy(3, of=5), PermutationMixture(4), Iid(4, 6)]
+TASKS = [Permutations(4), Subsets(3, of=5), PermutedCopy(3, of=5), PermutationMixture(4), Iid(4, 6), Zipf(4, 6)]
 
 
 def drawn(task: CopyTask, seeds: list[int], rows: int, step: int = 0) -> list[list[list[int]]]:
@@ -99,7 +99,7 @@ def test_permuted_copy_has_other_orders_for_other_seeds() -> None:
 
 
 def test_the_other_tasks_keep_the_order() -> None:
-    for task in (Permutations(4), Subsets(3, of=5), PermutationMixture(4), Iid(4, 6)):
+    for task in (Permutations(4), Subsets(3, of=5), PermutationMixture(4), Iid(4, 6), Zipf(4, 6)):
         assert task.order(Streams([0])) is None
 
 
@@ -119,6 +119,7 @@ def test_a_seed_and_a_step_give_their_own_examples(task: CopyTask) -> None:
         (PermutedCopy(3, of=5), 3, 5),
         (PermutationMixture(4), 4, 8),
         (Iid(4, 6), 4, 6),
+        (Zipf(4, 6), 4, 6),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -198,3 +199,19 @@ def test_all_kinds_are_listed() -> None:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
     assert set(KINDS) == below(CopyTask) - {CopyTask}
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.5])
+def test_zipf_words_are_as_frequent_as_their_ranks_say(exponent: float) -> None:
+    task = Zipf(3, 5, exponent)
+    rows = torch.tensor(drawn(task, [5], 4000)[0])
+    assert sum(task.probabilities) == pytest.approx(1)
+    for position in range(3):
+        counts = rows[:, position].bincount(minlength=5)
+        assert chisquare(counts.tolist(), [4000 * p for p in task.probabilities]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("exponent", [-1.0, float("nan"), 10.0])
+def test_an_impossible_exponent(exponent: float) -> None:
+    with pytest.raises(UserError, match="exponent"):
+        Zipf(3, 5, exponent)

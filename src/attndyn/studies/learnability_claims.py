@@ -135,7 +135,7 @@ def judge(study: Learnability, metrics: Metrics, runs: dict[str, Outcomes]) -> I
     yield "L-05", outcomes.share(int(((end >= 0.95) & (looks < 0.5)).sum()), len(end), "runs that fail in time")
     batches = by_family[learnability.BATCH]
     if len(batches) > 1:
-        yield "L-06", earlier([(p.batch, step) for p in batches for step in runs[p.condition].probe_at], "runs")
+        yield "L-06", earlier([(float(p.batch), step) for p in batches for step in runs[p.condition].probe_at], "runs")
 
 
 def earlier(pairs: list[tuple[float, float]], of: str) -> Judgement:
