@@ -98,16 +98,8 @@ def do_facts(names: Sequence[str], data_dir: Path | None, as_json: bool) -> None
     if as_json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
         return
-    heads = (
-        "corpus",
-        "train / valid / test",
-        "published train",
-        "left out",
-        "cut",
-        "median length",
-        "published median",
-    )
-    heads += ("V, seen 3 times", "V, or has a vector", "published V")
+    heads = ["corpus", "train / valid / test", "published train", "left out", "cut", "median length"]
+    heads += ["published median", "V, seen 3 times", "V, or has a vector", "published V"]
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
     for entry in found:
         parts, published = entry["parts"], entry["published"]

@@ -53,15 +53,13 @@ def fetch(corpus: Corpus, data_dir: Path | str | None = None) -> Found:
         try:
             return datasets.load_dataset(hub.name, hub.config, split=split, revision=hub.revision)
         except Exception as error:  # whatever the Hub, the network or a changed dataset makes it raise
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise RunError(f"the Hub did not give {hub.name} ({split}): {reason}") from error
+            raise RunError(f"the Hub did not give {hub.name} ({split}): {first_line(error)}") from error
 
     try:
         files = CONVERTERS[corpus.kind](corpus.hub, load)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise RunError(
-            f"{corpus.hub.name} on the Hub no longer has the columns that were expected ({error})"
-        ) from error
+        what = f"{type(error).__name__}: {first_line(error)}"
+        raise RunError(f"{corpus.hub.name} on the Hub no longer has the columns that were expected ({what})") from error
     for split, expected in corpus.hub.rows:
         for name, (_, count) in files.items():
             if name.split(".")[0] == split and count != expected:
@@ -164,6 +162,10 @@ def chosen(rows: Any, draw: int | None) -> Iterable[Any]:
     if draw is None or len(rows) <= draw:
         return rows
     return rows.select(sorted(shuffled(len(rows), SEED)[:draw].tolist()))
+
+
+def first_line(error: Exception) -> str:
+    return next(filter(None, str(error).splitlines()), type(error).__name__)
 
 
 def pick(row: Any, column: str) -> Any:

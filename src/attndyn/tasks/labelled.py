@@ -248,6 +248,11 @@ def _split(whole: _Source, seed: int) -> tuple[_Source, _Source]:
     for label in range(len(labels.words)):
         mine = labels.ids == label
         test |= mine & (key <= np.sort(key[mine])[max(1, round(TEST_SHARE * int(mine.sum()))) - 1])
+        if (mine & ~test).sum() < FEWEST:
+            raise UserError(
+                f"{whole.path}: the label {labels.words[label]!r} has only {len(set(key[mine]))} different texts, "
+                "too few to be split; give a folder with train.tsv and test.tsv"
+            )
     return whole.take(np.flatnonzero(~test)), whole.take(np.flatnonzero(test))
 
 

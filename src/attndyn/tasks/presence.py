@@ -45,8 +45,10 @@ class Found:
             return None
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-            for entry in manifest["files"].values():
+            for name, entry in manifest["files"].items():
                 Record(**entry)
+                if Path(name).name != name:
+                    raise ValueError(f"{name} is not in the folder")
             return manifest
         except (ValueError, TypeError, KeyError, AttributeError):
             raise UserError(f"{path} is damaged; remove {self.folder} and fetch {self.corpus.name} again") from None
