@@ -111,6 +111,7 @@ def test_validation_is_drawn_from_the_test_part(tmp_path: Path) -> None:
 
 
 def test_the_draw_is_part_of_every_result() -> None:
+    assert "a seed is not negative: -1" in refusal(lambda: shuffled(10, -1))
     assert shuffled(10, 0).tolist() == [3, 2, 1, 8, 6, 0, 7, 4, 5, 9]
 
 

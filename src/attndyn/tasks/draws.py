@@ -2,9 +2,13 @@
 
 import numpy as np
 
+from attndyn.errors import UserError
+
 
 def keys(count: int, seed: int) -> np.ndarray:
     """One random 64-bit word for each of `count` things."""
+    if seed < 0:
+        raise UserError(f"a seed is not negative: {seed}")
     return np.random.PCG64(seed).random_raw(count)
 
 
