@@ -51,6 +51,7 @@ def do_list(names: Sequence[str], data_dir: Path | None, as_json: bool) -> None:
         else:
             where = f"not here; attndyn data fetch {entry['name']}" if entry["hub"] else "not here"
         print(f"{entry['name']:<20} {entry['kind']:<10} {where}\n{'':20} {entry['title']}")
+        print(f"{'':20} by: {entry['attribution']}; licence: {entry['licence']}")
         if entry["caveat"]:
             print(f"{'':20} note: {entry['caveat']}")
 
