@@ -52,6 +52,22 @@ def _no_network(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _no_corpora_but_those_that_ship(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What the user of this machine has fetched changes no test."""
+    monkeypatch.delenv("ATTNDYN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The corpora that do not ship, where they lie beside this checkout."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the corpora are not beside this checkout")
+    return folder
+
+
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """`full_disk("fsync")`: from now on that function of `os` answers that the disk is full."""

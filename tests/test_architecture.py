@@ -42,7 +42,8 @@ ALLOWED["studies"] = {*ORDER, "report", "theory"}
 ALLOWED["console"] = {"errors", "store"}
 ALLOWED["verbs"] = {*ORDER, "report", "studies"}
 ALLOWED["diagnose"] = {"errors", "spec", "tasks", "theory", "store", "report", "verbs"}
-ALLOWED["cli"] = {*ALLOWED["verbs"], "console", "verbs", "diagnose"}
+ALLOWED["data"] = {"errors", "tasks", "store"}
+ALLOWED["cli"] = {*ALLOWED["verbs"], "console", "verbs", "diagnose", "data"}
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["__init__"] = set()
 # `run.report()` in a notebook is the verb of that name; nothing else may point to the right.

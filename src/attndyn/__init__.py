@@ -6,6 +6,7 @@
     run.report()                                           # the page; a notebook shows `run` itself
     attndyn.agreement(alpha, beta, mask).mean              # A of your own arrays; kendall_tau and xi beside it
     attndyn.ibm1("train.de", "train.en")                   # what co-occurrence alone says about the words
+    attndyn.load_labelled("sms_spam")                      # a corpus, or your own label<TAB>text files, as integers
 
 The names below are imported when they are first used, so that `import attndyn` costs nothing.
 """
@@ -18,6 +19,8 @@ _HOME = {
     "run": "attndyn.verbs",
     "reproduce": "attndyn.verbs",
     "ibm1": "attndyn.theory.ibm1",
+    "load_labelled": "attndyn.tasks.labelled",
+    "load_parallel": "attndyn.tasks.parallel",
     "Run": "attndyn.store.folder",
     "agreement": "attndyn.measures.agreement",
     "kendall_tau": "attndyn.measures.agreement",
@@ -25,7 +28,10 @@ _HOME = {
     "UserError": "attndyn.errors",
     "RunError": "attndyn.errors",
 }
-__all__ = ["Run", "RunError", "UserError", "__version__", "agreement", "ibm1", "kendall_tau", "reproduce", "run", "xi"]
+__all__ = [
+    "Run", "RunError", "UserError", "__version__", "agreement", "ibm1", "kendall_tau", "load_labelled", "load_parallel",
+    "reproduce", "run", "xi",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from attndyn.errors import RunError, UserError, nearest
 
 HELP = """attndyn: how, when and why does attention learn where to look?
 
-  attndyn list [--json]               the studies
+  attndyn list [--json]               the studies, tasks and corpora
   attndyn run STUDY [settings]        train, measure, judge the claims, build the page
   attndyn run STUDY --help            every setting of that study
   attndyn reproduce [STUDY …] [--scale demo|paper] [--json]
@@ -23,6 +23,8 @@ HELP = """attndyn: how, when and why does attention learn where to look?
   attndyn report DIR [--pdf]          build the page and the figures of a run again
   attndyn diagnose --source F --target F | --labelled F | --task NAME
                                       what attention will find easy or hard in your data, before training
+  attndyn data list|check|facts|fetch [NAME …] [--data-dir DIR] [--json]
+                                      corpora: where they are, whether they are whole, what is in them
   attndyn bench [NAME]                the benchmarks (from a checkout)
   attndyn --version
 
@@ -79,7 +81,7 @@ def dispatch(words: list[str]) -> None:
     else:
         verbs: dict[str, Callable[[list[str]], None]] = {
             "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
-            "bench": do_bench,
+            "data": do_data, "bench": do_bench,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
@@ -94,8 +96,22 @@ def take_flags(words: Sequence[str], flags: Sequence[str]) -> tuple[list[str], s
     return [word for word in words if not word.startswith("-")], set(words) & set(flags)
 
 
+def take_value(words: Sequence[str], flag: str) -> tuple[list[str], str | None]:
+    """The words without `flag VALUE` or `flag=VALUE`, and the value; empty where it was forgotten."""
+    rest, value = [], None
+    following = iter(words)
+    for word in following:
+        if word == flag:
+            value = next(following, "")
+        elif word.startswith(f"{flag}="):
+            value = word.removeprefix(f"{flag}=")
+        else:
+            rest.append(word)
+    return rest, value
+
+
 def do_list(words: list[str]) -> None:
-    from attndyn import tasks
+    from attndyn import data, tasks
     from attndyn.studies import STUDIES, find
 
     extra, flags = take_flags(words, ["--json"])
@@ -112,8 +128,10 @@ def do_list(words: list[str]) -> None:
         for study in studies
     ]
     kinds = {kind.__name__: (kind.__doc__ or "").splitlines()[0] for kind in tasks.KINDS}
+    corpora = data.entries(whole=False)
     if "--json" in flags:
-        print(json.dumps({"studies": entries, "tasks": kinds}, indent=1, ensure_ascii=False))
+        here = {corpus["name"]: corpus["folder"] for corpus in corpora}
+        print(json.dumps({"studies": entries, "tasks": kinds, "corpora": here}, indent=1, ensure_ascii=False))
         return
     print("Studies")
     for entry in entries:
@@ -121,6 +139,9 @@ def do_list(words: list[str]) -> None:
     print("\nTasks")
     for name, about in kinds.items():
         print(f"  {name:<20}{about}")
+    print("\nCorpora (attndyn data list says more)")
+    for corpus in corpora:
+        print(f"  {corpus['name']:<20}{'here' if corpus['folder'] else 'not here'}; {corpus['title']}")
 
 
 def do_run(words: list[str]) -> None:
@@ -217,16 +238,11 @@ def do_reproduce(words: list[str]) -> None:
     from attndyn.console import Live, print_claims
     from attndyn.studies.base import SCALES
 
-    words = [word for whole in words for word in whole.split("=", 1)]
-    scale = "demo"
-    if "--scale" in words:
-        place = words.index("--scale")
-        if place + 1 == len(words) or words[place + 1] not in SCALES:
-            raise UserError(f"--scale is one of {', '.join(SCALES)}")
-        scale = words[place + 1]
-        del words[place : place + 2]
+    words, scale = take_value(words, "--scale")
+    if scale is not None and scale not in SCALES:
+        raise UserError(f"--scale is one of {', '.join(SCALES)}")
     names, flags = take_flags(words, ["--json", "--scale"])
-    claims = verbs.reproduce(names, scale=scale, progress=lambda study: Live(study.headline))
+    claims = verbs.reproduce(names, scale=scale or SCALES[0], progress=lambda study: Live(study.headline))
     if "--json" in flags:
         print(json.dumps(claims, indent=1, ensure_ascii=False))
     else:
@@ -289,6 +305,24 @@ def show_diagnosis(data: Any, options: DiagnoseOptions) -> None:
     print_answers(found["finding"], found["answers"])
     if page is not None:
         print(f"\npage  {page}\nall words, as JSON  {folder / DIAGNOSIS}")
+
+
+def do_data(words: list[str]) -> None:
+    from attndyn import data
+
+    verbs = {"list": data.do_list, "check": data.do_check, "facts": data.do_facts, "fetch": data.do_fetch}
+    if not words or words[0] in ("-h", "--help"):
+        print("usage: attndyn data list|check|facts|fetch [NAME …] [--data-dir DIR] [--json]")
+        if not words:
+            raise UserError("data needs one of: " + ", ".join(verbs))
+        return
+    if words[0] not in verbs:
+        raise UserError(f"there is no command 'data {words[0]}'; {nearest(words[0], verbs)}")
+    rest, folder = take_value(words[1:], "--data-dir")
+    if folder == "":
+        raise UserError("--data-dir needs a folder")
+    names, flags = take_flags(rest, ["--json", "--data-dir"])
+    verbs[words[0]](names, Path(folder) if folder else None, "--json" in flags)
 
 
 def do_bench(words: list[str]) -> None:

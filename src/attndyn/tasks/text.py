@@ -122,9 +122,9 @@ def read_parallel(source: Path | str, target: Path | str, *, tokenised: bool = F
     return both
 
 
-def read_labelled(path: Path | str, *, tokenised: bool = False) -> Pairs:
-    """`label<TAB>text` a line; the label is an output of one word."""
-    cut = tokeniser(tokenised)
+def read_labelled(path: Path | str, *, tokenised: bool = False, cut: Tokeniser | None = None) -> Pairs:
+    """`label<TAB>text` a line; the label is an output of one word. `cut` is another tokeniser."""
+    cut = cut or tokeniser(tokenised)
     labels: list[list[str]] = []
 
     def texts() -> Iterator[list[str]]:
@@ -162,7 +162,8 @@ def tokenise(line: str) -> list[str]:
     Chinese or Thai, wants a tokeniser of its own and `--tokenised`.)"""
     lower = line.lower()
     # Below U+0300 there are no combining marks, and a pattern without them is five times as fast.
-    return (_word("") if max(lower, default="") < "\u0300" else _word(_marks())).findall(lower)
+    plain = lower.isascii() or max(lower) < "\u0300"
+    return _word("" if plain else _marks()).findall(lower)
 
 
 @cache
