@@ -52,8 +52,8 @@ HELPS = (
     "Inputs that do not all hold the same words, and very little is enough: with one word that is missing from each "
     "input (40 of 41 instead of permutations of 40) 40 of 40 seeds learned instead of 21; the more words are missing, "
     "the earlier; larger batches, where the signal is weak; words of even rather than of Zipf's frequencies "
-    "(docs/learnability.md). One embedding for input and output words: with two, all runs needed longer, at demo scale. "
-    "Longer training made failing runs copy, but not look (docs/copying.md)."
+    "(docs/learnability.md). One embedding for input and output words: with two, all runs needed longer, at demo "
+    "scale. Longer training made failing runs copy, but not look (docs/copying.md)."
 )
 ORDER = (
     "Co-occurrence does not see order, but it matters: where outputs followed the input's order 20 of 20 seeds "
