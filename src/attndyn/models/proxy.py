@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attndyn.models import layers
@@ -24,27 +24,31 @@ class Votes(NamedTuple):
 
 
 class ProxyModel(Model):
-    def __init__(self, spec: Proxy, vocabulary: int, seeds: Sequence[int]) -> None:
+    def __init__(self, spec: Proxy, vocabulary: int, seeds: Sequence[int], outputs: int) -> None:
         super().__init__()
-        embeddings, outputs = [], []
+        embeddings, maps = [], []
         with torch.random.fork_rng(devices=[]):
             for seed in seeds:
                 torch.manual_seed(seed)
                 embedding = nn.Embedding(vocabulary, spec.width)
-                output = nn.Linear(spec.width, vocabulary, bias=spec.bias)
+                output = nn.Linear(spec.width, outputs, bias=spec.bias)
                 for weight in (embedding.weight, output.weight):
                     nn.init.normal_(weight, std=spec.spread)
                 if spec.bias:
                     nn.init.zeros_(output.bias)
                 embeddings.append(embedding)
-                outputs.append(output)
-        self.embedding, self.output = layers.Embedding(embeddings), layers.Linear(outputs)
+                maps.append(output)
+        self.embedding, self.output = layers.Embedding(embeddings), layers.Linear(maps)
 
     def encode(self, batch: Batch) -> Votes:
-        votes = self.embedding.weight @ self.output.weight.mT  # [replica, input word, output word]
         replicas, size, keys = batch.source.shape
-        rows = batch.source.flatten(1)[..., None].expand(-1, -1, votes.shape[2])
-        values = votes.gather(1, rows).view(replicas, size, keys, -1)
+        table, tokens = self.embedding.weight, batch.source.flatten(1)
+        # what is smaller goes through the output map: all words once, or the words of the batch
+        if table.shape[1] <= tokens.shape[1]:
+            values = take(table @ self.output.weight.mT, tokens)
+        else:
+            values = take(table, tokens) @ self.output.weight.mT
+        values = values.view(replicas, size, keys, -1)
         return Votes(values, values.new_zeros(replicas, size, batch.target.shape[2], 0))
 
     def scores(self, states: Votes) -> Float[Tensor, "replica batch head query key"]:
@@ -62,3 +66,9 @@ class ProxyModel(Model):
     def _biased(self, logits: Float[Tensor, "replica batch row output"]) -> Float[Tensor, "replica batch row output"]:
         bias = getattr(self.output, "bias", None)
         return logits if bias is None else logits + bias[:, None, None]
+
+
+def take(
+    table: Float[Tensor, "replica row width"], rows: Int[Tensor, "replica count"]
+) -> Float[Tensor, "replica count width"]:
+    return table.gather(1, rows[..., None].expand(-1, -1, table.shape[2]))

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Data only; `build` makes the model of several seeds."""
+    """Data only; `build` makes the model of several seeds, with an answer for each token if not told otherwise."""
 
-    def build(self, vocabulary: int, seeds: Sequence[int]) -> Model:
+    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> Model:
         raise NotImplementedError
 
 
@@ -33,9 +33,11 @@ class Seq2Seq(ModelSpec):
         if self.hidden < 1:
             raise UserError(f"hidden must be at least 1, not {self.hidden}")
 
-    def build(self, vocabulary: int, seeds: Sequence[int]) -> Seq2SeqModel:
+    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> Seq2SeqModel:
         from attndyn.models.seq2seq import Seq2SeqModel
 
+        if outputs not in (None, vocabulary):
+            raise UserError(f"the copying translator answers with its own {vocabulary} tokens, not with {outputs}")
         return Seq2SeqModel(self, vocabulary, seeds)
 
 
@@ -53,7 +55,7 @@ class Proxy(ModelSpec):
         if self.width < 1 or not 0 < self.spread < float("inf"):
             raise UserError(f"width and spread must be above 0, not {self.width} and {self.spread}")
 
-    def build(self, vocabulary: int, seeds: Sequence[int]) -> ProxyModel:
+    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> ProxyModel:
         from attndyn.models.proxy import ProxyModel
 
-        return ProxyModel(self, vocabulary, seeds)
+        return ProxyModel(self, vocabulary, seeds, vocabulary if outputs is None else outputs)

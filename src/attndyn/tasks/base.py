@@ -31,6 +31,11 @@ class Task:
         raise NotImplementedError
 
     @property
+    def outputs(self) -> int:
+        """How many different answers there are; by default the tokens themselves."""
+        return self.vocabulary
+
+    @property
     def tokens(self) -> list[str]:
         """The text of each token id."""
         raise NotImplementedError

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Mean negative log-likelihood of the target tokens, padding left out."""
+    """Mean negative log-likelihood of the target tokens, padding left out; or their sum."""
+
+    total: bool = False
 
     def __call__(self, logits: Tensor, alpha: Tensor, batch: Any) -> Float[Tensor, " replica"]:
         from torch.nn import functional as F
@@ -26,9 +28,10 @@ class Likelihood:
         losses = F.cross_entropy(logits.flatten(0, 2), batch.target.flatten(), reduction="none")
         losses = losses.view(batch.target.shape)
         if batch.target_mask is None:
-            return losses.mean(dim=(1, 2))
+            return losses.sum(dim=(1, 2)) if self.total else losses.mean(dim=(1, 2))
         kept = batch.target_mask
-        return (losses * kept).sum(dim=(1, 2)) / kept.sum(dim=(1, 2))
+        total = (losses * kept).sum(dim=(1, 2))
+        return total if self.total else total / kept.sum(dim=(1, 2))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,118 @@
+"""Text as a task: batches of real examples, an epoch at a time.
+
+The order of an epoch is drawn for each seed by the counter-based streams. A batch is padded to its longest line, and
+the padding is masked: nothing downstream sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from attndyn.errors import UserError
+from attndyn.tasks.base import Sampler, Task
+
+if TYPE_CHECKING:
+    from attndyn.tasks.text import Pairs, Text
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Training and evaluation pairs with the words of both sides; the tokens of the target are the answers."""
+
+    train: Pairs
+    valid: Pairs
+    words: list[str]
+    answers: list[str]
+
+
+@dataclass(frozen=True)
+class CorpusTask(Task):
+    """A corpus by its name, or a path. The text is read when it is needed, once for each process."""
+
+    corpus: str
+    data_dir: str | None = None
+
+    def load(self) -> Examples:
+        raise NotImplementedError
+
+    @property
+    def vocabulary(self) -> int:
+        return len(loaded(self).words)
+
+    @property
+    def outputs(self) -> int:
+        return len(loaded(self).answers)
+
+    @property
+    def tokens(self) -> list[str]:
+        return loaded(self).words
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.vocabulary, self.outputs
+
+    def epoch(self, batch: int) -> int:
+        """Training steps in which every example comes once; what does not fill a batch is left out of that epoch."""
+        steps = len(loaded(self).train) // batch
+        if not steps:
+            raise UserError(
+                f"{self.corpus} has {len(loaded(self).train)} training examples, fewer than a batch of {batch}"
+            )
+        return steps
+
+    def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
+        from attndyn.tasks.ragged import RaggedSampler
+
+        examples = loaded(self)
+        return RaggedSampler(examples.train, examples.valid, seeds, device)
+
+
+@dataclass(frozen=True)
+class LabelledText(CorpusTask):
+    """Texts with a label each, under the rules of `tasks/labelled.py`; the answer is the label."""
+
+    rule: Literal["count", "count or vector"] = "count"
+
+    def load(self) -> Examples:
+        from attndyn.tasks.labelled import load_labelled
+
+        data = load_labelled(self.corpus, data_dir=self.data_dir, rule=self.rule)
+        return Examples(data.train, data.valid, data.vocabulary.words, data.classes)
+
+
+@dataclass(frozen=True)
+class ParallelText(CorpusTask):
+    """Pairs of sentences in words seen three times or more; the answers are the words of the target sentence."""
+
+    source: str = "de"
+    target: str = "en"
+
+    def load(self) -> Examples:
+        from attndyn.tasks.parallel import load_parallel
+        from attndyn.tasks.text import Pairs
+        from attndyn.tasks.vocabulary import build
+
+        parts = load_parallel(self.corpus, self.source, self.target, data_dir=self.data_dir)
+        known = {side: build(getattr(parts["train"], side)) for side in ("source", "target")}
+        train, valid = (
+            Pairs(known["source"].encode(pairs.source), without_first(known["target"].encode(pairs.target)))
+            for pairs in (parts["train"], parts["valid"])
+        )
+        return Examples(train, valid, known["source"].words, known["target"].words)
+
+
+def without_first(text: Text) -> Text:
+    """<bos> is read, never answered."""
+    import numpy as np
+
+    from attndyn.tasks.text import Text
+
+    return Text(np.delete(text.ids, text.offsets[:-1]), text.offsets - np.arange(len(text.offsets)), text.words)
+
+
+@cache
+def loaded(task: CorpusTask) -> Examples:
+    return task.load()
