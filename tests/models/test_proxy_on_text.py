@@ -15,7 +15,8 @@ TASK = LabelledText("sms_spam")
 
 def condition(**changes: object) -> Condition:
     usual = {"name": "proxy", "task": TASK, "model": Proxy(width=16, spread=0.1), "seeds": (0,), "steps": 400,
-             "batch": 64, "rule": Uniform(), "objective": Likelihood(total=True), "optimiser": Adam(lr=1e-2)}  # fmt: skip
+             "batch": 64, "rule": Uniform(), "objective": Likelihood(total=True),
+             "optimiser": Adam(lr=1e-2)}  # fmt: skip
     return Condition(**(usual | changes))
 
 
