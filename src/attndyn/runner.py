@@ -24,6 +24,7 @@ from attndyn.probes.trace import Trace
 from attndyn.process import cores, one_thread_each, stop_requests
 from attndyn.store.metrics import Row
 from attndyn.tasks.sampler import Batch
+from attndyn.training.best import Best
 from attndyn.training.condition import Condition
 from attndyn.training.graph import Replayed, own_stream
 from attndyn.training.loop import NEVER, Trainer
@@ -63,6 +64,7 @@ class Worker:
         self.trainer = Trainer(unit.condition, unit.seeds, device, precision)
         self.examples = self.trainer.task.evaluation(self.trainer.condition.evaluation)
         self.readers: dict[tuple[Any, ...], Replayed[list[tuple[str, Tensor]]]] = {}
+        self.best = Best(self.trainer.optimiser.values) if self.trainer.condition.best else None
 
     @property
     def finished(self) -> bool:
@@ -93,7 +95,35 @@ class Worker:
             return None
         self.trainer.model.eval()
         reader = self.readers.setdefault(due, Replayed(partial(read, self.trainer, due)))
-        return Observation(step, [(name, value.clone()) for name, value in reader(self.examples)])
+        values = [(name, value.clone()) for name, value in reader(self.examples)]
+        if self.best is not None:
+            found = dict(values).get(self.trainer.condition.best)
+            if found is not None:
+                self.best.update(found, step, self.trainer.optimiser.values)
+            elif step == 0:  # where every reading is due
+                names = ", ".join(name for name, value in values if value.ndim == 1)
+                raise UserError(f"no reading gives {self.trainer.condition.best!r}; there are {names}")
+        return Observation(step, values)
+
+    def state(self) -> dict[str, Tensor]:
+        return self.trainer.state() | ({} if self.best is None else self.best.state())
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self.trainer.load(state)
+        if self.best is not None:
+            self.best.load(state)
+
+    def kept(self) -> dict[str, Tensor]:
+        """The best weights of every replica, by its place in the run and the parameter's name."""
+        if self.best is None:
+            return {}
+        names = [name for name, _ in self.trainer.model.named_parameters()]
+        views = dict(zip(names, self.trainer.optimiser.views(self.best.weights), strict=True))
+        return {
+            f"{replica.place}.{name}": view[row].contiguous().cpu()
+            for row, replica in enumerate(self.unit.replicas)
+            for name, view in views.items()
+        }
 
 
 def read(trainer: Trainer, readings: Sequence[Any], examples: Batch) -> list[tuple[str, Tensor]]:
@@ -171,7 +201,7 @@ class Runner:
         workers = [Worker(unit, self.device, self.precision) for unit in chunk]
         if state:
             for index, worker in enumerate(workers):
-                worker.trainer.load(part(state, index))
+                worker.load(part(state, index))
         before = sum(work(done) for done in self.chunks[:number])
         last_save, segment = time.monotonic(), 1
         while any(not worker.finished for worker in workers):
@@ -196,6 +226,7 @@ class Runner:
             for replica, step in zip(worker.unit.replicas, worker.trainer.diverged.tolist(), strict=True):
                 if step != NEVER:
                     self.recorder.metric(Row(replica.condition.name, replica.seed, step, DIVERGED, 1.0))
+        self.recorder.weights(number, {name: value for worker in workers for name, value in worker.kept().items()})
         self._save(number + 1, [])
 
     @property
@@ -208,7 +239,7 @@ class Runner:
         ]
 
     def _save(self, chunk: int, workers: list[Worker]) -> None:
-        states = join((index, worker.trainer.state()) for index, worker in enumerate(workers))
+        states = join((index, worker.state()) for index, worker in enumerate(workers))
         self.recorder.save(chunk, self.seconds, states)
 
     def _record(self, chunk: int, worker: Worker, seen: list[Observation]) -> None:

@@ -158,7 +158,7 @@ def clear(folder: Path) -> None:
     """Removes what a run leaves, and nothing else."""
     for name in (INFO, METRICS, CLAIMS, "report.html"):
         (folder / name).unlink(missing_ok=True)
-    for name in ("traces", "checkpoints", "figures"):
+    for name in ("traces", "weights", "checkpoints", "figures"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

@@ -72,13 +72,18 @@ class Run:
     def trace(self, condition: str, replica: int, step: int) -> dict[str, np.ndarray]:
         """alpha [example, head, query, key], beta [example, query, key], source, target, align."""
         folder, index = self._place(condition, replica)
-        prefix = f"{index}."
-        with _open(folder / f"step-{step:06d}.safetensors") as file:
-            return {
-                name.removeprefix(prefix): file.get_tensor(name)
-                for name in file.keys()  # noqa: SIM118
-                if name.startswith(prefix)
-            }
+        return _entries(folder / f"step-{step:06d}.safetensors", index)
+
+    def weights(self, condition: str, replica: int) -> dict[str, np.ndarray]:
+        """The parameters of a replica where its condition's `best` metric was lowest."""
+        folder, index = self._place(condition, replica)
+        path = self.path / "weights" / f"{folder.name}.safetensors"
+        found = _entries(path, index) if path.exists() else {}
+        if not found:
+            raise UserError(
+                f"no weights of {condition!r} were kept in {self.path}: the condition names no `best` metric"
+            )
+        return found
 
     def tokens(self, condition: str) -> list[str]:
         """The text of each token id."""
@@ -100,6 +105,17 @@ class Run:
             return f"<p>{html.escape(str(self.path))} has no page yet: <code>run.report()</code> makes it.</p>"
         source = html.escape(page.read_text(encoding="utf-8"), quote=True)
         return f'<iframe srcdoc="{source}" style="width:100%;height:800px;border:0"></iframe>'
+
+
+def _entries(path: Path, index: int) -> dict[str, np.ndarray]:
+    """The arrays of the replica at that place of the run."""
+    prefix = f"{index}."
+    with _open(path) as file:
+        return {
+            name.removeprefix(prefix): file.get_tensor(name)
+            for name in file.keys()  # noqa: SIM118 (not a dict)
+            if name.startswith(prefix)
+        }
 
 
 @contextlib.contextmanager

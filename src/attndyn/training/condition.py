@@ -64,6 +64,10 @@ def beside(rows: Sequence[Adam]) -> Adam:
     return replace(rows[0], **changes)
 
 
+SHAPE = ("model", "steps", "batch", "objective", "evaluation", "readings", "best")
+"""What conditions that train side by side have in common, beside the shape of their tasks."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Condition:
     """One setting of an experiment, trained once for each seed."""
@@ -81,6 +85,8 @@ class Condition:
     """Fixed evaluation examples."""
     readings: tuple[Any, ...] = ()
     """What is measured, and how often (`measures/readings.py`)."""
+    best: str = ""
+    """A metric of the readings: the weights are kept where it is lowest (`Run.weights`). Empty: none are kept."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "evaluation"):
@@ -93,5 +99,5 @@ class Condition:
     def shape(self) -> tuple[Any, ...]:
         """Conditions of equal shapes can train side by side: they differ in seeds, words, rule or rates only."""
         optimiser = replace(self.optimiser, lr=0.0, decay=0.0, frozen=())
-        rest = [getattr(self, name) for name in ("model", "steps", "batch", "objective", "evaluation", "readings")]
+        rest = [getattr(self, name) for name in SHAPE]
         return (self.task.shape, optimiser, *rest)

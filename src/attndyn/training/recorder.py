@@ -46,6 +46,13 @@ class Recorder:
         rows = to_parquet(self.rows)
         checkpoint.write(self.folder, checkpoint.Save(self._saves, chunk, seconds, rows, tensors))
 
+    def weights(self, chunk: int, weights: dict[str, Tensor]) -> None:
+        """What is kept of the trained models of a chunk."""
+        from safetensors.torch import save
+
+        if weights:
+            atomic.write_bytes(self.folder / "weights" / f"chunk-{chunk:03d}.safetensors", save(weights))
+
     def finish(self, conditions: Iterable[str], analysed: Iterable[Row] = ()) -> None:
         """Writes the metrics in one fixed order, whatever the order in which they were measured."""
         place = {condition: index for index, condition in enumerate(conditions)}
