@@ -69,6 +69,11 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
     info = read_info(folder)
     if not is_finished(folder):
         raise UserError(f"the run in {folder} is not finished; run it again to continue it")
+    if info["study"] == "watch":
+        from attndyn.watching import page as watched
+
+        with lock(folder):
+            return watched.write(folder, tuple(formats))
     settings = {name: tuple(value) if isinstance(value, list) else value for name, value in info["settings"].items()}
     study = find(info["study"]).at("paper", **settings)
     with lock(folder):

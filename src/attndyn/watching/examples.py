@@ -123,4 +123,3 @@ def logits_of(answer: Any) -> Tensor:
     if isinstance(answer, list | tuple) and answer and isinstance(answer[0], Tensor):
         return answer[0]
     raise UserError(f"no logits were found in the model's {type(answer).__name__}: give score=, which finds them")
-

@@ -31,7 +31,9 @@ def attend(
     tap = next(tap for tap in reversed(open_taps()) if module in tap.names)
     for name in ("softcap", "s_aux", "sinks"):
         if others.get(name) is not None:
-            raise UserError(f"{type(module).__name__} changes its attention scores by {name}, which attndyn cannot read")
+            raise UserError(
+                f"{type(module).__name__} changes its attention scores by {name}, which attndyn cannot read"
+            )
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))

@@ -60,7 +60,10 @@ class Agreed:
     """A(u, v) over all rows, with Â and an interval from resampling examples."""
 
     def __init__(
-        self, u: Float[Tensor, "batch output key"], v: Float[Tensor, "batch output key"], mask: Bool[Tensor, "batch output key"]
+        self,
+        u: Float[Tensor, "batch output key"],
+        v: Float[Tensor, "batch output key"],
+        mask: Bool[Tensor, "batch output key"],
     ) -> None:
         mask = mask & torch.isfinite(u) & torch.isfinite(v)
         # A row with one position agrees by construction.

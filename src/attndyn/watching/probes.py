@@ -28,7 +28,9 @@ def find_embedding(model: nn.Module, examples: Examples, chosen: nn.Module | str
     if isinstance(chosen, str):
         modules = dict(model.named_modules())
         if chosen not in modules:
-            raise UserError(f"the model has no module {chosen!r}; {nearest(chosen, [name for name in modules if name])}")
+            raise UserError(
+                f"the model has no module {chosen!r}; {nearest(chosen, [name for name in modules if name])}"
+            )
         chosen = modules[chosen]
     if chosen is not None:
         return chosen  # type: ignore[return-value]
@@ -39,7 +41,9 @@ def find_embedding(model: nn.Module, examples: Examples, chosen: nn.Module | str
                 return found
     seen: list[nn.Embedding] = []
     hooks = [
-        module.register_forward_hook(lambda module, inputs, output: seen.append(module) if inputs[0].ndim >= 2 else None)
+        module.register_forward_hook(
+            lambda module, inputs, output: seen.append(module) if inputs[0].ndim >= 2 else None
+        )
         for module in model.modules()
         if isinstance(module, nn.Embedding)
     ]
@@ -98,12 +102,14 @@ def gradient(model: nn.Module, examples: Examples, embedding: nn.Module) -> Floa
     count = right.shape[1]
     taken = {i * (count - 1) // max(1, OUTPUTS - 1) for i in range(OUTPUTS)} if count > OUTPUTS else set(range(count))
     for output in range(count):
-        column = right[:, output]
-        real = column.isfinite()
+        with torch.enable_grad():
+            column = right[:, output]
+            real = column.isfinite()
+            total = column[real].sum()
         if output not in taken or not real.any():
             lengths.append(None)
             continue
-        (slope,) = torch.autograd.grad(column[real].sum(), kept[0], retain_graph=True, allow_unused=True)
+        (slope,) = torch.autograd.grad(total, kept[0], retain_graph=True, allow_unused=True)
         if slope is None:
             raise UserError("the output does not depend on the embedding; name another one with embedding=")
         slope = slope if examples.batch_axis == 0 else slope.transpose(0, 1)
@@ -175,7 +181,9 @@ def one_position(rows: Tensor) -> Rule:
     def rule(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
         at = rows.to(scores.device)[:, None] == torch.arange(scores.shape[-1], device=scores.device)
         weights = at[:, None, None].expand(scores.shape)
-        return torch.where((weights & mask).any(dim=-1, keepdim=True), weights.to(scores), folded(Learned(), scores, mask))
+        return torch.where(
+            (weights & mask).any(dim=-1, keepdim=True), weights.to(scores), folded(Learned(), scores, mask)
+        )
 
     return rule
 

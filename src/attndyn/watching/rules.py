@@ -1,7 +1,7 @@
 """Interventions: other attention in a model's place, for measuring or for training under it.
 
-    with attndyn.attention(model, attndyn.uniform()):
-        loss = model(**batch).loss
+with attndyn.attention(model, attndyn.uniform()):
+    loss = model(**batch).loss
 """
 
 import contextlib

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from attndyn.errors import UserError
 from attndyn.models.base import Model
 from attndyn.models.rules import AttentionRule, Learned
+from attndyn.watching.undisturbed import as_written
 
 MASKED = -1e4
 """Scores this low are masks: models write −∞, the smallest number or −10⁹ where there is nothing to look at."""
@@ -121,8 +122,7 @@ class Tap(TorchFunctionMode):
                 from attndyn.watching import huggingface
 
                 stack.enter_context(huggingface.switched(self.names))
-            if "torch._dynamo" in sys.modules:  # a compiled model runs as it was written
-                stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(as_written())
             _OPEN.append(self)
             stack.callback(_OPEN.remove, self)
             super().__enter__()
@@ -150,7 +150,9 @@ class Tap(TorchFunctionMode):
         adapter = _adapter(module)
         if adapter is not None and adapter.read is not None and output is not None:
             if self.rule is not None:
-                raise UserError(f"the attention of {self.names[module]} was registered with read=, so it can be read only")
+                raise UserError(
+                    f"the attention of {self.names[module]} was registered with read=, so it can be read only"
+                )
             weights = _four(adapter.read(module, inputs, output), adapter.axes)
             self._keep(self._name(self.names[module], "query" in adapter.axes), weights, weights > 0)
         self._modules.pop()

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,7 +28,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         for module, _ in training:
             module.training = False  # not eval(): a model may have its own, with other effects
         device = next((parameter.device.type for parameter in model.parameters()), "cpu")
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(device, enabled=False), as_written():
             yield
     finally:
         for module, flag in training:
@@ -42,6 +43,16 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
             torch.cuda.set_rng_state_all(cuda)
         random.setstate(python)
         np.random.set_state(numpy)
+
+
+@contextlib.contextmanager
+def as_written() -> Iterator[None]:
+    """Compiled models run as they were written: inside a compiled graph nothing can be read or replaced."""
+    if "torch._dynamo" not in sys.modules:  # then nothing is compiled
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def bare(model: nn.Module) -> nn.Module:
