@@ -17,7 +17,7 @@ except ImportError as error:
     raise UserError("attndyn.hf needs the package transformers: pip install 'attndyn[hf]'") from error
 
 
-class WatchCallback(TrainerCallback):  # type: ignore[misc]
+class WatchCallback(TrainerCallback):
     """Reads the model at the start, at the steps that are due and at the end, and leaves the page. The arguments are
     those of `attndyn.watch`."""
 

@@ -14,7 +14,7 @@ from attndyn.watching.page import heads_of, layers_of
 
 
 def between(folders: Sequence[Path | str], step: int | None = None) -> list[dict[str, Any]]:
-    """Agreement of attention between each two runs, head by head, at `step` (if not given, at the last reading of each).
+    """Agreement of attention between each two runs, head by head, at `step`, or at the last reading of each.
 
     Each entry holds `where` (layer and head), `first` and `second` (the folders), A of the first's attention with the
     second's, `chance` (Â), a 95 % interval from resampling examples (`low`, `high`) and `n`, the outputs compared.
@@ -37,8 +37,7 @@ def between(folders: Sequence[Path | str], step: int | None = None) -> list[dict
             one, other = (_trace(run, index, step) for run in (first, second))
             for head in range(layer["heads"]):
                 seen = torch.from_numpy(one["seen"]).bool()
-                rows = (torch.from_numpy(trace["rows"][head]) for trace in (one, other))
-                agreed = Agreed(*rows, seen)
+                agreed = Agreed(torch.from_numpy(one["rows"][head]), torch.from_numpy(other["rows"][head]), seen)
                 found.append(
                     {
                         "where": next(labels), "first": str(first.path), "second": str(second.path), "A": agreed.mean,
@@ -49,7 +48,7 @@ def between(folders: Sequence[Path | str], step: int | None = None) -> list[dict
 
 
 def _trace(run: Run, layer: int, step: int | None) -> dict[str, Any]:
-    seed = run.info["seeds"][0]
+    seed = run.info["seed"]
     steps = run.trace_steps(f"layer {layer}", seed)
     if step is not None and step not in steps:
         raise UserError(f"{run.path} has no reading at step {step}; there are: {', '.join(map(str, steps))}")

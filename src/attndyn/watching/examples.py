@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attndyn.errors import UserError
@@ -71,9 +71,9 @@ class Examples:
     def first(self, count: int) -> "Examples":
         return self._map(lambda tensor: tensor.narrow(self.batch_axis, 0, min(count, self.count)))
 
-    def times(self, repeats: int) -> "Examples":
-        """All examples, then all of them again: row r is example r mod count."""
-        return self._map(lambda tensor: torch.cat([tensor] * repeats, dim=self.batch_axis))
+    def take(self, rows: Int[Tensor, " row"]) -> "Examples":
+        """The examples of these numbers, in this order; one may come many times."""
+        return self._map(lambda tensor: tensor.index_select(self.batch_axis, rows.to(tensor.device)))
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> "Examples":
         def mine(tensor: Tensor) -> Tensor:
@@ -101,8 +101,8 @@ class Examples:
             targets = self.targets.to(logits.device)
             if logits.shape[:-1] != targets.shape:
                 raise UserError(
-                    f"targets of the shape {[*targets.shape]} do not fit logits of the shape {[*logits.shape]}: the last "
-                    "axis of the logits is the outputs, the others are those of the targets (or give score=)"
+                    f"targets of the shape {[*targets.shape]} do not fit logits of the shape {[*logits.shape]}: the "
+                    "last axis of the logits is the outputs, the others are those of the targets (or give score=)"
                 )
             index = targets.clamp_min(0)[..., None]
             probability = logits.float().log_softmax(dim=-1).gather(-1, index)[..., 0].exp()

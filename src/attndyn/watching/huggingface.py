@@ -1,4 +1,4 @@
-"""Hugging Face models call whichever attention function their configuration names; while a tap is open, that is ours."""
+"""Hugging Face models call whichever attention function their configuration names; while a tap is open, ours."""
 
 import contextlib
 from collections.abc import Iterable, Iterator

@@ -51,7 +51,7 @@ def ends(run: Run) -> Iterator[Row]:
     """How much the attention and the probe of each reading agree with the attention of the last one."""
     if not run.info["scored"]:
         return
-    seed = run.info["seeds"][0]
+    seed = run.info["seed"]
     for index, layer in enumerate(layers_of(run)):
         label = f"layer {index}"
         steps = run.trace_steps(label, seed)
@@ -77,8 +77,8 @@ def finding(run: Run, metrics: Metrics) -> str:
     entropy = [metrics.curves(f"layer {i}", "entropy").values[0] for i in range(len(layers)) if layers[i]["keys"] > 1]
     steps = sorted({int(step) for step in run.metrics["step"].unique().to_pylist()})
     many = sum(layer["heads"] for layer in layers)
-    said = f"{many} head{'s' * (many > 1)} in {len(layers)} layer{'s' * (len(layers) > 1)}, {len(steps)} readings up to step "
-    said += f"{steps[-1]}"
+    said = f"{many} head{'s' * (many > 1)} in {len(layers)} layer{'s' * (len(layers) > 1)}, "
+    said += f"{len(steps)} readings up to step {steps[-1]}"
     if entropy:
         first, last = (float(np.nanmean([curve[i] for curve in entropy])) for i in (0, -1))
         said += f": the entropy of attention went from {first:.2f} to {last:.2f} (1 is uniform)"
@@ -98,12 +98,12 @@ def parts(run: Run, metrics: Metrics) -> Iterator[Part]:
     yield Curves(
         name="entropy", title="How spread out the attention is",
         caption="Entropy of α over the logarithm of the number of positions a query may look at." + mean,
-        metric="entropy", y_title="entropy of attention", conditions=shown, y_domain=(0.0, 1.0), reference=1.0,
+        metric="entropy", y_title="entropy of attention", conditions=shown, reference=1.0,
         reference_label="uniform",
     )  # fmt: skip
     yield Curves(
         name="sharpness", title="How sharp it is", caption="The largest weight of a query, on average." + mean,
-        metric="sharpness", y_title="largest weight", conditions=shown, y_domain=(0.0, 1.0),
+        metric="sharpness", y_title="largest weight", conditions=shown,
     )  # fmt: skip
     if any(layer["queries"] > 1 for layer in layers):
         yield Curves(
@@ -138,9 +138,9 @@ def scored_parts(run: Run, metrics: Metrics, shown: tuple[str, ...]) -> Iterator
         title="When β finds the word, and when α does",
         caption="Share of outputs whose right position has the largest β and the largest α. A stage is reached above ½."
         if known
-        else "Share of outputs where the position with the largest α, or β, of that step is among the highest 5 % of the "
-        "attention that the run ended with; at the last step this is 1 for α by definition. Give align= to judge both by "
-        "positions you know to be right. A stage is reached above ½; β is taken at fewer readings than α.",
+        else "Share of outputs where the position with the largest α, or β, of that step is among the highest 5 % of "
+        "the attention that the run ended with; at the last step this is 1 for α by definition. Give align= to judge both "
+        "by positions you know to be right. A stage is reached above ½; β is taken at fewer readings than α.",
         metric=(("probe right", "β, the probe"), ("attention right", "α, the attention"))
         if known
         else (("β where α ends", "β, the probe"), ("α where α ends", "α, the attention"), ("chance", "chance Â")),
@@ -160,9 +160,8 @@ def scored_parts(run: Run, metrics: Metrics, shown: tuple[str, ...]) -> Iterator
         )  # fmt: skip
         yield Table(
             name="agreements", title="Who agrees with whom, at the last probing",
-            caption="A(u, v): the highest position of u is among the highest 5 % of v. Â: what a random order would get. "
-            "The interval (95 %) comes from resampling examples; n counts outputs. The first to reach stage ½ is the "
-            "first reading above it.",
+            caption="A(u, v): the highest position of u is among the highest 5 % of v. Â: what a random order gets. The "
+            "interval (95 %) comes from resampling examples; n counts outputs.",
             columns=("where", "pair", "A", "from", "to", "chance Â", "n"), rows=tuple(table),
         )  # fmt: skip
         yield Table(
@@ -209,18 +208,17 @@ def stage_steps(run: Run, metrics: Metrics, known: bool) -> Iterator[tuple[str, 
 
 
 def maps(run: Run) -> Iterator[Part]:
-    seed = run.info["seeds"][0]
-    if run.trace_steps(WORDS, seed):
-        held = len(run.trace(WORDS, seed, run.trace_steps(WORDS, seed)[0])["source"])
+    seed = run.info["seed"]
+    probed = run.trace_steps(WORDS, seed)
+    held = len(run.trace(WORDS, seed, probed[0])["source"]) if probed else 0
+    for i in range(min(2, held)):
         yield Maps(
-            name="words",
-            title="Where α, β and Δ sit, word by word",
-            caption="Rows: the attention of each head, the probe β of each layer (the probability of the right output if all "
-            "of its attention sat on that word), and the influence Δ of the word, as a share of the largest.",
-            panels=tuple(
-                Panel(title=f"example {i + 1}", condition=WORDS, replica=seed, example=i) for i in range(min(4, held))
-            ),
-            kinds=(("alpha", "α, β and Δ"),),
+            name=f"words-{i + 1}",
+            title=f"Word by word: example {i + 1}",
+            caption="Rows: the attention of each head, the probe β of each layer (the probability of the right output if "
+            "all of its attention sat on that word), and the influence Δ of the word, as a share of the largest.",
+            panels=(Panel(title="α, β and Δ", condition=WORDS, replica=seed, example=i),),
+            kinds=(("alpha", ""),),
         )
     yield Maps(
         name="maps",

@@ -4,17 +4,18 @@ Every probe is an ordinary forward pass with something changed, batched over the
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attndyn.errors import UserError, nearest
+from attndyn.models.rules import Learned
 from attndyn.watching.examples import Examples
 from attndyn.watching.rules import Cell, layer_name, only
-from attndyn.watching.tap import Call, Place, Rule, Tap
+from attndyn.watching.tap import Call, Place, Rule, Tap, folded
 
 ROWS = 256
 """Examples of one forward pass; more are taken one part after another."""
@@ -36,7 +37,7 @@ def find_embedding(model: nn.Module, examples: Examples, chosen: nn.Module | str
         return chosen  # type: ignore[return-value]
     if hasattr(model, "get_input_embeddings"):
         with contextlib.suppress(NotImplementedError, AttributeError):
-            found = model.get_input_embeddings()
+            found = model.get_input_embeddings()  # type: ignore[operator]
             if isinstance(found, nn.Embedding):
                 return found
     seen: list[nn.Embedding] = []
@@ -98,7 +99,7 @@ def gradient(model: nn.Module, examples: Examples, embedding: nn.Module) -> Floa
     # cuDNN's recurrent layers have no backward pass in evaluation mode.
     with torch.enable_grad(), embedded(embedding, change), torch.backends.cudnn.flags(enabled=False):
         right = examples.right(examples.run(model))
-    lengths = []
+    lengths: list[Tensor | None] = []
     count = right.shape[1]
     taken = {i * (count - 1) // max(1, OUTPUTS - 1) for i in range(OUTPUTS)} if count > OUTPUTS else set(range(count))
     for output in range(count):
@@ -120,28 +121,21 @@ def gradient(model: nn.Module, examples: Examples, embedding: nn.Module) -> Floa
 
 @torch.no_grad()
 def leave_one_out(
-    model: nn.Module, examples: Examples, embedding: nn.Module, keys: int
+    model: nn.Module, examples: Examples, embedding: nn.Module, words: Bool[Tensor, "batch key"]
 ) -> Float[Tensor, "batch output key"]:
-    """Δ by leaving out: |p − p without word l|, where the vector of word l is zero."""
+    """Δ by leaving out: |p − p without word l|, where the vector of word l is zero; NaN at padding."""
     right = examples.right(examples.run(model))
-    parts = []
-    for positions in _parts(keys, examples.count):
-        rows = torch.tensor(positions).repeat_interleave(examples.count)
 
-        def change(vectors: Tensor, rows: Tensor = rows) -> Tensor:
-            vectors = vectors.clone()
-            every = torch.arange(len(rows), device=vectors.device)
-            if examples.batch_axis == 0:
-                vectors[every, rows.to(vectors.device)] = 0
-            else:
-                vectors[rows.to(vectors.device), every] = 0
-            return vectors
+    def without(rows: Examples, positions: Tensor) -> Tensor:
+        def change(vectors: Tensor) -> Tensor:
+            batch_first = vectors.clone() if examples.batch_axis == 0 else vectors.transpose(0, 1).clone()
+            batch_first[torch.arange(len(positions), device=vectors.device), positions.to(vectors.device)] = 0
+            return batch_first if examples.batch_axis == 0 else batch_first.transpose(0, 1)
 
         with embedded(embedding, change):
-            repeated = examples.times(len(positions))
-            without = repeated.right(repeated.run(model))
-        parts.append(without.unflatten(0, (len(positions), examples.count)))
-    return (right[..., None] - torch.cat(parts).permute(1, 2, 0)).abs()
+            return rows.right(rows.run(model))
+
+    return (right[..., None] - each_position(examples, words, without)).abs()
 
 
 @torch.no_grad()
@@ -151,18 +145,29 @@ def lexical(
     """β by intervention: the probability of the right output with all attention of the cell on position l. A query that
     may not look at l keeps its own attention; NaN where none of the queries that an output is read from may."""
     layers = list(calls)
-    names = layers if cell.layer is None else [layer_name(cell.layer, layers)]
-    mask = calls[str(names[0])].mask[: examples.count]
-    keys = mask.shape[-1]
-    parts = []
-    for positions in _parts(keys, examples.count):
-        repeated = examples.times(len(positions))
-        rule = only(one_position(torch.tensor(positions).repeat_interleave(examples.count)), cell, layers)
-        with Tap(model, rule, keep=False):
-            right = repeated.right(repeated.run(model))
-        parts.append(right.unflatten(0, (len(positions), examples.count)))
-    beta = torch.cat(parts).permute(1, 2, 0)  # [batch, output, key]
+    mask = calls[layer_name(cell.layer, layers) or layers[0]].mask[: examples.count]
+    at_query = mask.any(dim=1) if cell.query is None else mask.any(dim=1)[:, cell.query][:, None]
+
+    def answered(rows: Examples, positions: Tensor) -> Tensor:
+        with Tap(model, only(one_position(positions), cell, layers), keep=False):
+            return rows.right(rows.run(model))
+
+    beta = each_position(examples, at_query.any(dim=1), answered)
     return beta.masked_fill(~visible(mask, cell.query, beta.shape[1]), torch.nan)
+
+
+def each_position(
+    examples: Examples, words: Bool[Tensor, "batch key"], answer: Callable[[Examples, Tensor], Tensor]
+) -> Float[Tensor, "batch output key"]:
+    """`answer(rows, positions)` for every word of every example, many at a time; NaN at padding."""
+    example, position = words.cpu().nonzero().unbind(dim=1)
+    parts = [
+        answer(examples.take(some), at) for some, at in zip(example.split(ROWS), position.split(ROWS), strict=True)
+    ]
+    found = torch.cat(parts)  # [word, output]
+    values = found.new_full((*words.shape, found.shape[1]), torch.nan)
+    values[example.to(found.device), position.to(found.device)] = found
+    return values.mT
 
 
 def visible(mask: Tensor, query: int | None, outputs: int) -> Tensor:
@@ -175,8 +180,6 @@ def visible(mask: Tensor, query: int | None, outputs: int) -> Tensor:
 
 def one_position(rows: Tensor) -> Rule:
     """All attention of example r on position rows[r], where that may be looked at."""
-    from attndyn.models.rules import Learned
-    from attndyn.watching.tap import folded
 
     def rule(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
         at = rows.to(scores.device)[:, None] == torch.arange(scores.shape[-1], device=scores.device)
@@ -186,9 +189,3 @@ def one_position(rows: Tensor) -> Rule:
         )
 
     return rule
-
-
-def _parts(keys: int, examples: int) -> Iterator[Sequence[int]]:
-    size = max(1, ROWS // examples)
-    for start in range(0, keys, size):
-        yield range(start, min(keys, start + size))

@@ -36,8 +36,8 @@ class Reader:
     """Measures a model on its examples. The model is in evaluation mode while it does."""
 
     def __init__(
-        self, model: nn.Module, examples: Examples, layers: list[str], cells: list[Cell], embedding: nn.Module | None, *,
-        query: int | None, mask: Tensor | None, align: Tensor | None, probe: int, seed: int,
+        self, model: nn.Module, examples: Examples, layers: list[str], cells: list[Cell], embedding: nn.Module | None,
+        *, query: int | None, mask: Tensor | None, align: Tensor | None, probe: int, seed: int,
     ) -> None:  # fmt: skip
         self.model, self.examples, self.layers, self.cells, self.embedding = model, examples, layers, cells, embedding
         self.query, self.mask, self.align, self.seed = query, mask, align, seed
@@ -135,7 +135,12 @@ class Reader:
         deltas: dict[str, Tensor] = {}
         if self.embedding is not None:
             deltas["Δ"] = probes.gradient(self.model, self.few, self.embedding)
-            deltas["Δ left out"] = probes.leave_one_out(self.model, self.few, self.embedding, deltas["Δ"].shape[-1])
+            words = deltas["Δ"].new_ones(deltas["Δ"][:, 0].shape, dtype=torch.bool)
+            for call in calls.values():  # the words that someone may look at
+                if call.mask.shape[-1] == words.shape[1]:
+                    words = call.mask[: self.few.count].any(dim=1).any(dim=1)
+                    break
+            deltas["Δ left out"] = probes.leave_one_out(self.model, self.few, self.embedding, words)
         betas = {cell: probes.lexical(self.model, self.few, cell, calls) for cell in self.cells}
         few = {name: Call(call.weights[: self.few.count], call.mask[: self.few.count]) for name, call in calls.items()}
         for layer, call in enumerate(few.values()):

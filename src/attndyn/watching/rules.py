@@ -91,8 +91,8 @@ def layer_name(layer: str | int | None, layers: Sequence[str]) -> str | None:
 def attention(
     model: nn.Module, rule: Rule, *, layer: str | None = None, head: int | None = None, query: int | None = None
 ) -> Iterator[None]:
-    """Inside, the model attends by this rule, in training as in evaluation; `layer` (a module's name), `head` and `query`
-    restrict it, and elsewhere attention stays learned."""
+    """Inside, the model attends by this rule, in training as in evaluation; `layer` (a module's name), `head` and
+    `query` restrict it, and elsewhere attention stays learned."""
     inner = bare(model)
     cell = Cell(layer, head, query)
     names = [name for name, _ in inner.named_modules()]

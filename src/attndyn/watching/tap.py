@@ -58,7 +58,7 @@ REGISTERED: dict[type[nn.Module], Adapter] = {}
 
 
 def register(
-    kind: type[nn.Module],
+    kind: Any,
     axes: str = "batch query key",
     read: Callable[[nn.Module, Any, Any], Tensor] | None = None,
 ) -> None:
@@ -66,7 +66,7 @@ def register(
 
     `axes` names the axes of the weights, out of batch, head, query and key. A module without a query axis may be called
     once for each query. The softmax over the key axis inside the module is the attention, and can be replaced. Where
-    there is none (a sparse attention, say), `read(module, inputs, output)` picks the weights; then they can be read only.
+    there is none (a sparse attention, say), `read(module, inputs, output)` picks the weights, to be read only.
     """
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
         raise UserError(f"register takes the class of a module, not {kind!r}")
@@ -117,7 +117,6 @@ class Tap(TorchFunctionMode):
     def __enter__(self) -> "Tap":
         with contextlib.ExitStack() as stack:
             stack.enter_context(_module_hooks(self))
-            stack.enter_context(_slow_path())
             if "transformers" in sys.modules:
                 from attndyn.watching import huggingface
 
@@ -258,7 +257,7 @@ class Tap(TorchFunctionMode):
             return output
 
         original = F.scaled_dot_product_attention
-        F.scaled_dot_product_attention = ours  # type: ignore[assignment]
+        F.scaled_dot_product_attention = ours
         try:
             output, _ = F.multi_head_attention_forward(*args, **kwargs | {"need_weights": False})
         finally:
@@ -282,8 +281,8 @@ class Tap(TorchFunctionMode):
             return func(*args, **kwargs)
         if scores.ndim != len(adapter.axes):
             raise UserError(
-                f"{type(module).__name__} was registered with the axes {' '.join(adapter.axes)!r}, but its attention has "
-                f"the shape {[*scores.shape]}"
+                f"{type(module).__name__} was registered with the axes {' '.join(adapter.axes)!r}, but its attention "
+                f"has the shape {[*scores.shape]}"
             )
         weights = self.attend(self.names[module], _four(scores, adapter.axes), None, several="query" in adapter.axes)
         for axis in sorted((AXES.index(name) for name in AXES if name not in adapter.axes), reverse=True):
@@ -331,14 +330,3 @@ def _module_hooks(tap: Tap) -> Any:
     finally:
         before.remove()
         after.remove()
-
-
-@contextlib.contextmanager
-def _slow_path() -> Any:
-    """In evaluation mode `nn.TransformerEncoder` would take one fused kernel that hides its attention."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)

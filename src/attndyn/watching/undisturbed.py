@@ -47,12 +47,17 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_written() -> Iterator[None]:
-    """Compiled models run as they were written: inside a compiled graph nothing can be read or replaced."""
-    if "torch._dynamo" not in sys.modules:  # then nothing is compiled
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
+    """Models run as they were written: in a compiled graph, or in the one fused kernel that `nn.TransformerEncoder`
+    takes in evaluation mode, no attention can be read or replaced."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        # Without dynamo nothing is compiled, and importing it takes seconds.
+        compiled = "torch._dynamo" in sys.modules
+        with torch.compiler.set_stance("force_eager") if compiled else contextlib.nullcontext():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 def bare(model: nn.Module) -> nn.Module:

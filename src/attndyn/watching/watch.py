@@ -52,19 +52,19 @@ def watch(
     seed: int = 0,
     fresh: bool = False,
 ) -> Watch:
-    """Watches the attention of `model` on fixed `examples` (a tensor, a tuple or a dict: what the model is called with).
+    """Watches the attention of `model` on fixed `examples` (a tensor, tuple or dict: what the model is called with).
 
-    Say `w.step(n)` in the loop, n the number of updates so far, and `w.close()` at the end, which makes the page in `out`.
-    It reads every `every` steps, or at `steps`: "log" (1, 2, 3, 4, 6, 8, 11 …) or a list. Training cannot notice it.
+    Say `w.step(n)` in the loop, n the number of updates so far, and `w.close()` at the end, which makes the page in
+    `out`. It reads every `every` steps, or at `steps`: "log" (1, 2, 3, 4, 6, 8, 11 …) or a list. Training cannot notice.
 
-    α needs nothing else. Δ and β need the right outputs: `targets` (one for each example, or one for each position, −100
-    where none counts), or `score`, which turns the model's answer into the probability of the right output. They are
-    taken on the first `probe` examples, at the readings 0, 1, 2, 4, 8 … (`probes="all"`: at each), β for each layer as a
-    whole, for each of the "heads", or for the `cells` named, (layer, head, query), None for all.
+    α needs nothing else. Δ and β need the right outputs: `targets` (one for each example, or one for each position,
+    −100 where none counts), or `score`, which turns the model's answer into the probability of the right output. They
+    are taken on the first `probe` examples, at the readings 0, 1, 2, 4, 8 … (`probes="all"`: at each), β for each layer
+    as a whole, for each of the "heads", or for the `cells` named, (layer, head, query), None for all.
 
     `query`: the position an output is read from, where there is one output for each example (0 for BERT's [CLS]).
-    `align`: the right input position of each output, if you know it. `mask` [batch, query]: which queries are real, where
-    the model's own masks do not say it. `tokens`: the text of a token number. `seed` names the run among others.
+    `align`: the right input position of each output, if you know it. `mask` [batch, query]: which queries are real,
+    where the model's own masks do not say it. `tokens`: the text of a token number. `seed` names the run among others.
     """
     return Watch(
         bare(model), Examples(examples, targets, score, batch_axis), Path(out), Schedule(every, steps),
@@ -153,8 +153,8 @@ class Watch:
             "layers": [readings.layer_facts(name, call) for name, call in calls.items()],
             "scored": examples.scored,
             "without": self.reader.without,
-            "seeds": [seed],
-            "scale": "own",
+            "seed": seed,
+            "seeds": [],
             "replicas": [
                 {"condition": name, "replica": seed, "chunk": 0} for name in (*self.reader.labels, readings.WORDS)
             ],
@@ -182,8 +182,8 @@ class Watch:
             batch = {call.weights.shape[0] for call in tap.calls.values()}
             if batch != {examples.count}:
                 raise UserError(
-                    f"there are {examples.count} examples, but the attention has a batch of {sorted(batch)}: is the batch "
-                    "the first axis (batch_axis=)?"
+                    f"there are {examples.count} examples, but the attention has a batch of {sorted(batch)}: is the "
+                    "batch the first axis (batch_axis=)?"
                 )
             if examples.scored:
                 examples.right(answer)
@@ -267,8 +267,8 @@ def chosen_cells(cells: Any, calls: dict[str, Call], query: int | None, most: in
                     raise UserError(f"{_cell_text(cell)}: there is no {what} {index} among {count}")
     if len(found) > most:
         raise UserError(
-            f"β at {len(found)} (layer, head, query) cells takes as many passes over all positions; name fewer with cells=, "
-            f"or allow them with max_cells={len(found)}"
+            f"β at {len(found)} (layer, head, query) cells takes as many passes over all positions; name fewer with "
+            f"cells=, or allow them with max_cells={len(found)}"
         )
     return [
         cell._replace(layer=layers.index(name)) if (name := layer_name(cell.layer, layers)) else cell for cell in found
