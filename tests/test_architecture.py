@@ -100,6 +100,14 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
+def reads_weights_only(call: ast.Call) -> bool:
+    """`weights_only=True`, written out: then torch.load reads tensors and runs nothing."""
+    return any(
+        word.arg == "weights_only" and isinstance(word.value, ast.Constant) and word.value.value is True
+        for word in call.keywords
+    )
+
+
 def forbidden(tree: ast.AST) -> list[str]:
     """What a source file uses and may not."""
     found = []
@@ -113,10 +121,13 @@ def forbidden(tree: ast.AST) -> list[str]:
             full_names |= {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom) and node.module:
             full_names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    weights_only = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and reads_weights_only(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             first, _, rest = dotted(node).partition(".")
             name = ".".join(filter(None, [full_names.get(first, first), rest]))
+            if name == "torch.load" and id(node) in weights_only:
+                continue
             if name in FORBIDDEN_BUILTINS | FORBIDDEN_ATTRIBUTES:
                 found.append(name)
         elif isinstance(node, ast.keyword) and node.arg in ("shell", "allow_pickle"):
@@ -178,6 +189,8 @@ def test_no_pickle_no_network_no_shell_no_code_from_text(path: Path) -> None:
         "import os\nos.system('ls')", "from os import system\nsystem('ls')", "import os as o\no.popen('ls')",
         "subprocess.run('ls', shell=True)", "subprocess.run('ls', shell=flag)", "np.load(p, allow_pickle=True)",
         "import torch\ntorch.load(p)", "import torch\ntorch.save(x, p)", "from torch import load as l\nl(p)",
+        "import torch\ntorch.load(p, weights_only=False)", "import torch\ntorch.load(p, weights_only=flag)",
+        "import torch\nf = torch.load\nf(p, weights_only=True)", "import torch\ntorch.save(x, p, weights_only=True)",
         "import torch as t\nt.save(x, p)",
     ],
 )  # fmt: skip
@@ -191,6 +204,7 @@ def test_the_search_finds_what_is_forbidden(bad: str) -> None:
         "model.eval()", "import torch\ntorch.no_grad()", "from safetensors.torch import load, save\nsave(load(x))",
         "subprocess.run(['ls'])", "subprocess.run(['ls'], shell=False)", "from urllib.parse import quote",
         "import os\nos.replace(a, b)", "run.save()",
+        "import torch\ntorch.load(p, weights_only=True)",
     ],
 )  # fmt: skip
 def test_the_search_lets_the_rest_pass(good: str) -> None:

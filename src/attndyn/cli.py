@@ -23,6 +23,8 @@ HELP = """attndyn: how, when and why does attention learn where to look?
   attndyn report DIR [--pdf]          build the page and the figures of a run again
   attndyn diagnose --source F --target F | --labelled F | --task NAME
                                       what attention will find easy or hard in your data, before training
+  attndyn watch --checkpoints 'GLOB' --builder MODULE:FUNCTION --examples F
+                                      how the attention of your own model changed, from its stored checkpoints
   attndyn bench [NAME]                the benchmarks (from a checkout)
   attndyn --version
 
@@ -79,7 +81,7 @@ def dispatch(words: list[str]) -> None:
     else:
         verbs: dict[str, Callable[[list[str]], None]] = {
             "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
-            "bench": do_bench,
+            "watch": do_watch, "bench": do_bench,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
@@ -290,6 +292,22 @@ def show_diagnosis(data: Any, options: DiagnoseOptions) -> None:
         page = write(data, found, folder, time.perf_counter() - started)
         if not options.json:
             print(f"\npage  {page}\nall words, as JSON  {folder / DIAGNOSIS}")
+
+
+def do_watch(words: list[str]) -> None:
+    import tyro
+
+    from attndyn.watching.posthoc import Stored, watch_stored
+
+    check_flags("watch", words, Stored)
+    asked = tyro.cli(
+        Stored,
+        prog="attndyn watch",
+        description="How the attention of your own model changed, from its stored checkpoints.",
+        args=words,
+    )
+    run = watch_stored(asked)
+    print(f"{run.info['finding']}\npage  {run.path / 'report.html'}")
 
 
 def do_bench(words: list[str]) -> None:

@@ -105,7 +105,12 @@ class Examples:
                     "last axis of the logits is the outputs, the others are those of the targets (or give score=)"
                 )
             index = targets.clamp_min(0)[..., None]
-            probability = logits.float().log_softmax(dim=-1).gather(-1, index)[..., 0].exp()
+            probability = (
+                logits.to(torch.promote_types(logits.dtype, torch.float32))
+                .log_softmax(dim=-1)
+                .gather(-1, index)[..., 0]
+                .exp()
+            )
             probability = probability.masked_fill(targets == IGNORED, torch.nan)
         if self.batch_axis == 1:
             probability = probability[0] if probability.ndim == 3 else probability.mT

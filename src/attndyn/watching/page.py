@@ -10,7 +10,8 @@ import torch
 
 from attndyn.report import page
 from attndyn.report.parts import Curves, Maps, Panel, Part, Table
-from attndyn.store.folder import Run
+from attndyn.store import atomic
+from attndyn.store.folder import INFO, Run
 from attndyn.store.metrics import Metrics, Row
 from attndyn.watching.numbers import Agreed
 from attndyn.watching.readings import MODEL, WORDS, head_label
@@ -30,7 +31,9 @@ def write(folder: Path, formats: tuple[str, ...] = ("svg", "png")) -> Path:
     record.gather(ends(run))
     run = Run(folder)
     metrics = Metrics(run.metrics)
-    return page.build(run, list(parts(run, metrics)), finding(run, metrics), formats)
+    run.info["finding"] = finding(run, metrics)
+    atomic.write_json(folder / INFO, run.info)
+    return page.build(run, list(parts(run, metrics)), run.info["finding"], formats)
 
 
 def layers_of(run: Run) -> list[dict[str, Any]]:
@@ -139,8 +142,8 @@ def scored_parts(run: Run, metrics: Metrics, shown: tuple[str, ...]) -> Iterator
         caption="Share of outputs whose right position has the largest β and the largest α. A stage is reached above ½."
         if known
         else "Share of outputs where the position with the largest α, or β, of that step is among the highest 5 % of "
-        "the attention that the run ended with; at the last step this is 1 for α by definition. Give align= to judge both "
-        "by positions you know to be right. A stage is reached above ½; β is taken at fewer readings than α.",
+        "the attention that the run ended with; at the last step this is 1 for α by definition. Give align= to "
+        "judge both by positions you know to be right. A stage is reached above ½; β is taken at fewer readings.",
         metric=(("probe right", "β, the probe"), ("attention right", "α, the attention"))
         if known
         else (("β where α ends", "β, the probe"), ("α where α ends", "α, the attention"), ("chance", "chance Â")),
@@ -160,8 +163,8 @@ def scored_parts(run: Run, metrics: Metrics, shown: tuple[str, ...]) -> Iterator
         )  # fmt: skip
         yield Table(
             name="agreements", title="Who agrees with whom, at the last probing",
-            caption="A(u, v): the highest position of u is among the highest 5 % of v. Â: what a random order gets. The "
-            "interval (95 %) comes from resampling examples; n counts outputs.",
+            caption="A(u, v): the highest position of u is among the highest 5 % of v. Â: what a random order gets. "
+            "The interval (95 %) comes from resampling examples; n counts outputs.",
             columns=("where", "pair", "A", "from", "to", "chance Â", "n"), rows=tuple(table),
         )  # fmt: skip
         yield Table(
@@ -215,8 +218,9 @@ def maps(run: Run) -> Iterator[Part]:
         yield Maps(
             name=f"words-{i + 1}",
             title=f"Word by word: example {i + 1}",
-            caption="Rows: the attention of each head, the probe β of each layer (the probability of the right output if "
-            "all of its attention sat on that word), and the influence Δ of the word, as a share of the largest.",
+            caption="α 0.1: the attention of head 1 in layer 0. β 0: the probe of layer 0, the probability of the "
+            "right output if all of its attention sat on that word. Δ and loo: the influence of the word by gradient "
+            "and by leaving it out, as a share of the largest.",
             panels=(Panel(title="α, β and Δ", condition=WORDS, replica=seed, example=i),),
             kinds=(("alpha", ""),),
         )

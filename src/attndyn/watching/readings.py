@@ -185,15 +185,15 @@ class Reader:
             alpha = numbers.rows_for(call, 1, self.query, numbers.real_queries(call, self.mask))[:, :, 0]
             for head, row in enumerate([alpha.mean(dim=0)] if many or len(alpha) == 1 else alpha):
                 rows.append(row)
-                names.append(f"α {self.labels[layer] if many or len(alpha) == 1 else head_label(layer, head)}")
+                names.append(f"α {layer}" if many or len(alpha) == 1 else f"α {layer}.{head}")
         for cell, beta in betas.items():
             if cell.head is None:
                 rows.append(beta[:, 0])
-                names.append(f"β layer {cell.layer}")
+                names.append("β" if cell.layer is None else f"β {cell.layer}")
         for name, delta in deltas.items():
             if delta.shape[-1] in keys:
                 rows.append(delta[:, 0] / delta[:, 0].nan_to_num().amax(dim=-1, keepdim=True).clamp_min(1e-30))
-                names.append(name)
+                names.append(name.replace("Δ left out", "loo"))
         place = len(self.layers)
         labels = torch.tensor([self.texts.index(name) for name in names], dtype=torch.int32)
         return {
@@ -240,11 +240,9 @@ class Reader:
             if self.align is not None and self.align.shape[1] == queries:
                 align = self.align[: self.few.count].to(torch.int32).cpu()
             self.words[f"{layer}.align"] = align
-            for head in range(heads):
-                number(f"α {head_label(layer, head)}")
-            for kind in ("α", "β"):
-                number(f"{kind} {self.labels[layer]}")
-        for name in ("Δ", "Δ left out", "β layer None"):
+            for name in (f"α {layer}", f"β {layer}", *(f"α {layer}.{head}" for head in range(heads))):
+                number(name)
+        for name in ("β", "Δ", "loo"):
             number(name)
         return dict.fromkeys((*self.labels, WORDS), self.texts)
 

@@ -55,7 +55,7 @@ def watch(
     """Watches the attention of `model` on fixed `examples` (a tensor, tuple or dict: what the model is called with).
 
     Say `w.step(n)` in the loop, n the number of updates so far, and `w.close()` at the end, which makes the page in
-    `out`. It reads every `every` steps, or at `steps`: "log" (1, 2, 3, 4, 6, 8, 11 …) or a list. Training cannot notice.
+    `out`. It reads every `every` steps, or at `steps`: "log" (1, 2, 3, 4, 6, 8, 11 …) or a list.
 
     α needs nothing else. Δ and β need the right outputs: `targets` (one for each example, or one for each position,
     −100 where none counts), or `score`, which turns the model's answer into the probability of the right output. They
