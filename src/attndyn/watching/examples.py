@@ -47,11 +47,9 @@ class Examples:
         self,
         inputs: Any,
         targets: Any = None,
-        score: Callable[[Any], Tensor] | None = None,
+        score: Callable[..., Tensor] | None = None,
         batch_axis: int = 0,
     ) -> None:
-        if targets is not None and score is not None:
-            raise UserError("give targets= or score=, not both")
         self.inputs = each_tensor(lambda tensor: tensor.detach().clone(), inputs)
         self.targets = None if targets is None else torch.as_tensor(targets).detach().clone()
         self.score, self.batch_axis = score, batch_axis
@@ -94,7 +92,7 @@ class Examples:
     def right(self, answer: Any) -> Float[Tensor, "batch output"]:
         """The probability of the right output; one output for each example, or one for each position."""
         if self.score is not None:
-            probability = self.score(answer)
+            probability = self.score(answer) if self.targets is None else self.score(answer, self.targets)
         else:
             assert self.targets is not None
             logits = logits_of(answer)

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,18 +36,18 @@ def watch(
     out: Path | str,
     every: int = 50,
     *,
-    steps: Literal["log"] | Iterable[int] | None = None,
+    steps: str | Iterable[int] | None = None,
     targets: Any = None,
-    score: Callable[[Any], Tensor] | None = None,
+    score: Callable[..., Tensor] | None = None,
     align: Any = None,
     query: int | None = None,
     mask: Any = None,
     tokens: Callable[[int], str] | Sequence[str] | None = None,
     embedding: nn.Module | str | None = None,
-    cells: Literal["layers", "heads"] | Sequence[Cell | tuple[Any, ...]] = "layers",
+    cells: str | Sequence[tuple[Any, ...]] = "layers",
     max_cells: int = CELLS,
     probe: int = 8,
-    probes: Literal["log", "all"] = "log",
+    probes: str = "log",
     batch_axis: int = 0,
     seed: int = 0,
     fresh: bool = False,
@@ -58,7 +58,8 @@ def watch(
     `out`. It reads every `every` steps, or at `steps`: "log" (1, 2, 3, 4, 6, 8, 11 …) or a list.
 
     α needs nothing else. Δ and β need the right outputs: `targets` (one for each example, or one for each position,
-    −100 where none counts), or `score`, which turns the model's answer into the probability of the right output. They
+    −100 where none counts), or `score`, which turns the model's answer (and the targets, if there are some, of the
+    same rows) into the probability of the right output; rows come in any order and number. They
     are taken on the first `probe` examples, at the readings 0, 1, 2, 4, 8 … (`probes="all"`: at each), β for each layer
     as a whole, for each of the "heads", or for the `cells` named, (layer, head, query), None for all.
 
@@ -77,7 +78,7 @@ def watch(
 class Schedule:
     """Which steps are read."""
 
-    def __init__(self, every: int = 50, steps: Literal["log"] | Iterable[int] | None = None) -> None:
+    def __init__(self, every: int = 50, steps: str | Iterable[int] | None = None) -> None:
         if every < 1:
             raise UserError(f"a reading is taken every 1 or more steps, not every {every}")
         if isinstance(steps, str) and steps != "log":
