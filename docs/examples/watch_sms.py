@@ -44,28 +44,34 @@ def collate(rows: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any]:
     return {**batch_of(ids), "labels": labels}
 
 
+def build(words: int) -> BertForSequenceClassification:
+    return BertForSequenceClassification(
+        BertConfig(
+            vocab_size=words, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128,
+            max_position_embeddings=1 + LENGTH, num_labels=2,
+        )
+    )  # fmt: skip
+
+
+def split(ids: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The messages to watch, as many of each kind, in turn; and which ones are left to train on."""
+    watched = torch.stack([(labels == kind).nonzero()[: WATCHED // 2, 0] for kind in (0, 1)], dim=1).flatten()
+    training = torch.ones(len(ids), dtype=torch.bool)
+    training[watched] = False
+    return watched, training
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("file")
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--out", default="runs/sms")
-    parser.add_argument("--unwatched", action="store_true", help="train in the same way, and look at nothing")
     options = parser.parse_args()
 
     ids, labels, texts = encode(read_labelled(options.file))
-    # As many messages of each kind, in turn; they are held out of training.
-    kinds = [(labels == kind).nonzero()[: WATCHED // 2, 0] for kind in (0, 1)]
-    watched = torch.stack(kinds, dim=1).flatten()
-    training = torch.ones(len(ids), dtype=torch.bool)
-    training[watched] = False
-
+    watched, training = split(ids, labels)
     set_seed(0)
-    model = BertForSequenceClassification(
-        BertConfig(
-            vocab_size=len(texts), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128,
-            max_position_embeddings=1 + LENGTH, num_labels=2,
-        )
-    )  # fmt: skip
+    model = build(len(texts))
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
             model,
@@ -76,16 +82,13 @@ def main() -> None:
             train_dataset=list(zip(ids[training], labels[training], strict=True)),
             data_collator=collate,
         )  # fmt: skip
-        if not options.unwatched:
-            examples = batch_of(ids[watched])
-            trainer.add_callback(
-                attndyn.hf.WatchCallback(
-                    examples, options.out, targets=labels[watched], query=0, tokens=texts, fresh=True
-                )
-            )
+        callback = attndyn.hf.WatchCallback(
+            batch_of(ids[watched]), options.out, targets=labels[watched], query=0, tokens=texts, fresh=True
+        )
+        trainer.add_callback(callback)
         trainer.train()
-    if not options.unwatched:
-        print(f"page  {options.out}/report.html")
+    print(attndyn.Run(options.out).info["finding"])
+    print(f"page  {options.out}/report.html")
 
 
 if __name__ == "__main__":
