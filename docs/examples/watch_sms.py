@@ -1,6 +1,6 @@
 """A small BERT learns to tell spam from other text messages, from scratch, and its attention is watched.
 
-    python docs/examples/watch_sms.py sms.tsv.xz [--steps 600] [--out runs/sms]
+    python docs/examples/watch_sms.py sms.tsv.xz [--steps 1000] [--out runs/sms]
 
 The file holds label<TAB>text lines (plain, .gz or .xz), such as the SMS Spam Collection with the labels spam and ham.
 Needs `pip install 'attndyn[hf]'`. About a minute on two CPU cores; ends with the path of the page.
@@ -64,7 +64,7 @@ def split(ids: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("file")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--out", default="runs/sms")
     options = parser.parse_args()
 

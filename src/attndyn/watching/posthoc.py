@@ -35,7 +35,7 @@ class Stored:
     """A text file with the token of number n in line n + 1."""
     cells: Literal["layers", "heads"] = "layers"
     """Where β is taken: each layer as a whole, or each head."""
-    probe: int = 6
+    probe: int = 4
     """Examples that Δ and β are taken on."""
     fresh: bool = False
     """Replace what the run folder holds."""

@@ -12,13 +12,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attndyn.errors import UserError, nearest
-from attndyn.models.rules import Learned
 from attndyn.watching.examples import Examples
 from attndyn.watching.rules import Cell, layer_name, only
-from attndyn.watching.tap import Call, Place, Rule, Tap, folded
+from attndyn.watching.tap import Call, Place, Rule, Tap
 
-ROWS = 256
-"""Examples of one forward pass; more are taken one part after another."""
+ROWS = 64
+"""Examples of one forward pass; more are taken one part after another, so that a CPU's cache holds them."""
 OUTPUTS = 32
 """Outputs of an example whose gradient is taken; of more, these many evenly spread."""
 
@@ -149,7 +148,7 @@ def lexical(
     at_query = mask.any(dim=1) if cell.query is None else mask.any(dim=1)[:, cell.query][:, None]
 
     def answered(rows: Examples, positions: Tensor) -> Tensor:
-        with Tap(model, only(one_position(positions), cell, layers), keep=False):
+        with Tap(model, only(one_position(positions), cell, layers, fill=True), keep=False):
             return rows.right(rows.run(model))
 
     beta = each_position(examples, at_query.any(dim=1), answered)
@@ -183,9 +182,6 @@ def one_position(rows: Tensor) -> Rule:
 
     def rule(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
         at = rows.to(scores.device)[:, None] == torch.arange(scores.shape[-1], device=scores.device)
-        weights = at[:, None, None].expand(scores.shape)
-        return torch.where(
-            (weights & mask).any(dim=-1, keepdim=True), weights.to(scores), folded(Learned(), scores, mask)
-        )
+        return (at[:, None, None] & mask).to(scores.dtype)
 
     return rule

@@ -48,8 +48,8 @@ def given(weights: Any) -> Rule:
     return rule
 
 
-def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None) -> Rule:
-    """The rule at that cell, and learned attention everywhere else."""
+def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None, *, fill: bool = False) -> Rule:
+    """The rule at that cell, and learned attention everywhere else; `fill`: also where the rule gives no weight."""
     if isinstance(cell.layer, int) and layers is None:
         raise ValueError("a layer by its place needs the layers' names")
     layer = cell.layer if layers is None else layer_name(cell.layer, layers)
@@ -66,7 +66,8 @@ def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None) -> Rule:
             chosen &= (torch.arange(scores.shape[2], device=chosen.device) == there)[None, None, :, None]
         elif cell.query is not None:
             chosen &= cell.query == place.first_query
-        return torch.where(chosen, rule(place, scores, mask), learned)
+        weights = rule(place, scores, mask)
+        return torch.where(chosen & weights.any(dim=-1, keepdim=True) if fill else chosen, weights, learned)
 
     return restricted
 

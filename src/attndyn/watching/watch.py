@@ -46,7 +46,7 @@ def watch(
     embedding: nn.Module | str | None = None,
     cells: str | Sequence[tuple[Any, ...]] = "layers",
     max_cells: int = CELLS,
-    probe: int = 6,
+    probe: int = 4,
     probes: str = "log",
     batch_axis: int = 0,
     seed: int = 0,
