@@ -3,10 +3,10 @@
     attndyn bench watch
 
 The model, the data and the cadence are those of docs/examples/watch_sms.py: 1,000 steps of 32 messages, a reading every
-50 steps, Δ and β at the readings 0, 1, 2, 4, 8, 16 and at the end. Two equal models take turns of 50 steps, each with its
-own random state, on one thread; what is compared is processor time. At the end both must hold the same bits. The page
-is drawn after training, and is timed apart. The messages are those of $ATTNDYN_DATA/sms_spam/train.tsv.xz; without
-it, made ones of the same number and lengths.
+50 steps, Δ and β at the readings 0, 1, 2, 4, 8, 16 and at the end. Two equal models take turns of 50 steps, each with
+its own random state, on one thread; what is compared is processor time. At the end both must hold the same bits. The
+page is drawn after training, and is timed apart. The messages are those of $ATTNDYN_DATA/sms_spam/train.tsv.xz;
+without it, made ones of the same number and lengths.
 """
 
 import os
