@@ -7,6 +7,7 @@
     attndyn.agreement(alpha, beta, mask).mean              # A of your own arrays; kendall_tau and xi beside it
     attndyn.ibm1("train.de", "train.en")                   # what co-occurrence alone says about the words
     attndyn.load_labelled("sms_spam")                      # a corpus, or your own label<TAB>text files, as integers
+    w = attndyn.watch(model, examples, out="runs/mine")    # your own model: w.step(n) in the loop, then w.close()
 
 The names below are imported when they are first used, so that `import attndyn` costs nothing.
 """
@@ -25,22 +26,29 @@ _HOME = {
     "agreement": "attndyn.measures.agreement",
     "kendall_tau": "attndyn.measures.agreement",
     "xi": "attndyn.measures.agreement",
+    "watch": "attndyn.watching.watch",
+    "register": "attndyn.watching.tap",
+    "attention": "attndyn.watching.rules",
+    "uniform": "attndyn.watching.rules",
+    "given": "attndyn.watching.rules",
+    "Cell": "attndyn.watching.rules",
+    "between": "attndyn.watching.compare",
     "UserError": "attndyn.errors",
     "RunError": "attndyn.errors",
 }
-__all__ = [
-    "Run", "RunError", "UserError", "__version__", "agreement", "ibm1", "kendall_tau", "load_labelled", "load_parallel",
-    "reproduce", "run", "xi",
-]  # fmt: skip
+_MODULES = {"hf": "attndyn.integrations.hf"}
+__all__ = ["__version__", *sorted([*_HOME, *_MODULES])]
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'attndyn' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_HOME, *_MODULES])

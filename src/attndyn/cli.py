@@ -25,6 +25,8 @@ HELP = """attndyn: how, when and why does attention learn where to look?
                                       what attention will find easy or hard in your data, before training
   attndyn data list|check|facts|fetch [NAME …] [--data-dir DIR] [--json]
                                       corpora: where they are, whether they are whole, what is in them
+  attndyn watch --checkpoints 'GLOB' --builder MODULE:FUNCTION --examples F
+                                      how the attention of your own model changed, from its stored checkpoints
   attndyn bench [NAME]                the benchmarks (from a checkout)
   attndyn --version
 
@@ -81,7 +83,7 @@ def dispatch(words: list[str]) -> None:
     else:
         verbs: dict[str, Callable[[list[str]], None]] = {
             "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
-            "data": do_data, "bench": do_bench,
+            "data": do_data, "watch": do_watch, "bench": do_bench,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
@@ -323,6 +325,22 @@ def do_data(words: list[str]) -> None:
         raise UserError("--data-dir needs a folder")
     names, flags = take_flags(rest, ["--json", "--data-dir"])
     verbs[words[0]](names, Path(folder) if folder else None, "--json" in flags)
+
+
+def do_watch(words: list[str]) -> None:
+    import tyro
+
+    from attndyn.watching.posthoc import Stored, watch_stored
+
+    check_flags("watch", words, Stored)
+    asked = tyro.cli(
+        Stored,
+        prog="attndyn watch",
+        description="How the attention of your own model changed, from its stored checkpoints.",
+        args=words,
+    )
+    run = watch_stored(asked)
+    print(f"{run.info['finding']}\npage  {run.path / 'report.html'}")
 
 
 def do_bench(words: list[str]) -> None:

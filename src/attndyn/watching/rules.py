@@ -1,0 +1,105 @@
+"""Interventions: other attention in a model's place, for measuring or for training under it.
+
+with attndyn.attention(model, attndyn.uniform()):
+    loss = model(**batch).loss
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from attndyn.errors import UserError, nearest
+from attndyn.models.rules import Learned, Uniform
+from attndyn.watching.tap import Place, Rule, Tap, folded
+from attndyn.watching.undisturbed import bare
+
+
+class Cell(NamedTuple):
+    """Where to intervene. None means all: every layer, head or query."""
+
+    layer: str | int | None = None
+    """The module's name, or its place in the order of the forward pass."""
+    head: int | None = None
+    query: int | None = None
+
+
+def uniform() -> Rule:
+    """The same weight on every position that may be looked at."""
+    return lambda place, scores, mask: folded(Uniform(), scores, mask)
+
+
+def given(weights: Any) -> Rule:
+    """These weights: [batch, head, query, key], or axes of length 1, or fewer axes on the left."""
+    tensor = torch.as_tensor(weights)
+
+    def rule(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
+        rows = slice(place.first_query, place.first_query + scores.shape[2])
+        part = tensor[..., rows, :] if tensor.ndim > 1 and tensor.shape[-2] > scores.shape[2] else tensor
+        try:
+            return part.to(scores).expand(scores.shape)
+        except RuntimeError:
+            raise UserError(
+                f"given attention of the shape {[*tensor.shape]} does not fit the {[*scores.shape]} of {place.layer}"
+            ) from None
+
+    return rule
+
+
+def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None, *, fill: bool = False) -> Rule:
+    """The rule at that cell, and learned attention everywhere else; `fill`: also where the rule gives no weight."""
+    if isinstance(cell.layer, int) and layers is None:
+        raise ValueError("a layer by its place needs the layers' names")
+    layer = cell.layer if layers is None else layer_name(cell.layer, layers)
+
+    def restricted(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
+        learned = folded(Learned(), scores, mask)
+        if layer not in (None, place.layer):
+            return learned
+        chosen = torch.ones_like(mask)
+        if cell.head is not None:
+            chosen &= _at(cell.head, scores.shape[1], "head", place)[None, :, None, None].to(chosen.device)
+        if cell.query is not None and (cell.query < 0 or place.first_query == 0):
+            there = cell.query % scores.shape[2] if -scores.shape[2] <= cell.query < scores.shape[2] else cell.query
+            chosen &= (torch.arange(scores.shape[2], device=chosen.device) == there)[None, None, :, None]
+        elif cell.query is not None:
+            chosen &= cell.query == place.first_query
+        weights = rule(place, scores, mask)
+        return torch.where(chosen & weights.any(dim=-1, keepdim=True) if fill else chosen, weights, learned)
+
+    return restricted
+
+
+def _at(index: int, count: int, what: str, place: Place) -> Tensor:
+    if not -count <= index < count:
+        raise UserError(f"{place.layer} has {count} {what}s, so there is no {what} {index}")
+    return torch.arange(count) == index % count
+
+
+def layer_name(layer: str | int | None, layers: Sequence[str]) -> str | None:
+    if isinstance(layer, int):
+        if not -len(layers) <= layer < len(layers):
+            raise UserError(f"there are {len(layers)} attention layers, so there is no layer {layer}")
+        return layers[layer]
+    if layer is not None and layer not in layers:
+        raise UserError(f"there is no attention layer {layer!r}; {nearest(layer, layers)}")
+    return layer
+
+
+@contextlib.contextmanager
+def attention(
+    model: nn.Module, rule: Rule, *, layer: str | None = None, head: int | None = None, query: int | None = None
+) -> Iterator[None]:
+    """Inside, the model attends by this rule, in training as in evaluation; `layer` (a module's name), `head` and
+    `query` restrict it, and elsewhere attention stays learned."""
+    inner = bare(model)
+    cell = Cell(layer, head, query)
+    names = [name for name, _ in inner.named_modules()]
+    if layer is not None and layer.split(" (call")[0] not in names:
+        raise UserError(f"the model has no module {layer!r}; {nearest(layer, [name for name in names if name])}")
+    if isinstance(layer, str) or cell != Cell():
+        rule = only(rule, cell)
+    with Tap(inner, rule, keep=False):
+        yield
