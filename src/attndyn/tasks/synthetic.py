@@ -159,30 +159,25 @@ class Iid(CopyTask):
     def words(self) -> int:
         return self.alphabet
 
+    @property
+    def probabilities(self) -> list[float]:
+        """Of each word."""
+        return [1 / self.alphabet] * self.alphabet
+
     def draw(self, streams: Any, stream: int, steps: Sequence[int], rows: int) -> Any:
         return streams.integers(stream, steps, rows, self.size, self.alphabet)
 
 
 @dataclass(frozen=True)
-class Zipf(CopyTask):
+class Zipf(Iid):
     """Words drawn independently, the r-th of them with a probability that falls as 1/r^exponent."""
 
-    size: int
-    alphabet: int
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.exponent < 10:
             raise UserError(f"the exponent of a Zipf distribution lies between 0 and 10, not {self.exponent}")
-
-    @property
-    def length(self) -> int:
-        return self.size
-
-    @property
-    def words(self) -> int:
-        return self.alphabet
 
     @property
     def probabilities(self) -> list[float]:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from attndyn.errors import UserError
-from attndyn.tasks.synthetic import CopyTask, Iid, PermutationMixture, Permutations, Subsets, Zipf
+from attndyn.tasks.synthetic import CopyTask, Iid, PermutationMixture, Permutations, Subsets
 from attndyn.tasks.text import Pairs
 from attndyn.theory.ibm1 import count_table, translation
 
@@ -24,9 +24,9 @@ def predicted_lift(task: CopyTask) -> float:
         return 1.0
     if isinstance(task, Subsets):
         return (task.of - 1) / rivals
-    if isinstance(task, Iid | Zipf):
+    if isinstance(task, Iid):
         # E[c_o²] = L p (1 + (L − 1) p) and E[c_i c_o] = L (L − 1) p_i p, with c the counts of words in an input
-        p = np.array(task.probabilities if isinstance(task, Zipf) else [1 / task.alphabet] * task.alphabet)
+        p = np.array(task.probabilities)
         return math.exp(float((p * np.log1p(1 / (rivals * p))).sum()))
     raise UserError(f"the lift of {type(task).__name__} is not known in closed form; count it")
 
