@@ -1,6 +1,6 @@
 """A small BERT learns to tell spam from other text messages, from scratch, and its attention is watched.
 
-    python docs/examples/watch_sms.py sms.tsv.xz [--steps 1000] [--out runs/sms]
+    python docs/examples/watch_sms.py [FILE.tsv] [--steps 1000] [--out runs/sms]
 
 The file holds label<TAB>text lines (plain, .gz or .xz), such as the SMS Spam Collection with the labels spam and ham.
 Needs `pip install 'attndyn[hf]'`. About a minute on two CPU cores; ends with the path of the page.
@@ -15,6 +15,8 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments, set_seed
 
 import attndyn
+from attndyn.tasks.corpora import find
+from attndyn.tasks.presence import obtain
 from attndyn.tasks.text import Pairs, read_labelled
 
 LENGTH, WORDS, BATCH, WATCHED = 32, 2000, 32, 16
@@ -63,12 +65,14 @@ def split(ids: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("file")
+    parser.add_argument(
+        "file", nargs="?", help="label<TAB>text a line; SMS Spam, which ships with attndyn, if not given"
+    )
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--out", default="runs/sms")
     options = parser.parse_args()
 
-    ids, labels, texts = encode(read_labelled(options.file))
+    ids, labels, texts = encode(read_labelled(options.file or obtain(find("sms_spam")).folder / "train.tsv.xz"))
     watched, training = split(ids, labels)
     set_seed(0)
     model = build(len(texts))
