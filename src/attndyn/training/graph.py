@@ -13,7 +13,7 @@ from attndyn.tasks.sampler import Batch
 T = TypeVar("T")
 
 
-def place(batch: Batch) -> dict[str, Tensor]:
+def tensors(batch: Batch) -> dict[str, Tensor]:
     """The tensors of a batch by name."""
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
     return {name: value for name, value in values.items() if value is not None}
@@ -34,20 +34,20 @@ class Replayed(Generic[T]):
     def __call__(self, batch: Batch) -> T:
         if not batch.source.is_cuda:
             return self.work(batch)
-        shapes = tuple((name, value.shape) for name, value in place(batch).items())
+        shapes = tuple((name, value.shape) for name, value in tensors(batch).items())
         if shapes not in self.seen:  # compiles kernels and makes handles, which cannot be recorded
             self.seen.add(shapes)
             return self.work(batch)
         if shapes not in self.recorded:
             self.recorded[shapes] = self._record(batch)
         still, graph, result = self.recorded[shapes]
-        for name, value in place(batch).items():
+        for name, value in tensors(batch).items():
             getattr(still, name).copy_(value)
         graph.replay()
         return result
 
     def _record(self, batch: Batch) -> tuple[Batch, torch.cuda.CUDAGraph, T]:
-        still = replace(batch, **{name: value.clone() for name, value in place(batch).items()})
+        still = replace(batch, **{name: value.clone() for name, value in tensors(batch).items()})
         torch.cuda.empty_cache()  # what the first call took is not needed twice
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
