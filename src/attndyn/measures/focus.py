@@ -33,7 +33,7 @@ def normalised_entropy(
     target_mask: Bool[Tensor, "replica batch query"] | None = None,
 ) -> Float[Tensor, " replica"]:
     """Entropy of α over the logarithm of the source length: 1 = uniform, 0 = one position."""
-    entropy = torch.special.entr(alpha).sum(dim=-1)
+    entropy = -torch.xlogy(alpha, alpha).sum(dim=-1)
     if source_mask is None:
         length = torch.full_like(entropy[:, :, :1], alpha.shape[-1])
     else:
