@@ -56,7 +56,9 @@ def _no_network(request: pytest.FixtureRequest) -> Iterator[None]:
 def _no_corpora_but_those_that_ship(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What the user of this machine has fetched changes no test."""
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    cache.mkdir(exist_ok=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
 
 
 @pytest.fixture
