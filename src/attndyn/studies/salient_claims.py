@@ -112,7 +112,7 @@ STATEMENTS = (
     _statement("S-55", f"{PAPER} A.10", "for classification the proxy is a bag-of-words logistic regression", "exact",
                "its answers are the mean of its words' votes and a constant, to 1e-3 in float32"),
     _statement("S-56", f"{PAPER} A.10", "the trained β_px approaches the logistic weights", "direction",
-               "over words seen ten times the rank correlation is at least .5 in every proxy; differs if none is above 0"),
+               "the rank correlation is at least .5 in every proxy, over words seen ten times; differs if none is positive"),
     _statement("S-57", f"{PAPER} A.10, table 10", "A(β_uf, β_log) is close to A(β_uf, β_px)", "not found; SMS 23-33 "
                "for the logistic (log)", "the interval of their difference, over texts, lies within ±.1"),
     _statement("S-58", f"{PAPER} A.8", "cost of a classifier on one GPU", "at most 45 minutes (text, context only)",
@@ -374,8 +374,8 @@ class Judge:
             name="agreement-columns",
             title="Do attention, votes and influence agree?",
             caption="In %: how often the peak of the first is among the top 5 % of the second; means over gold runs "
-            "and seeds. ξ: the accuracy at which the attention of another run agrees with the gold attention as well as "
-            "that; ξ*: the accuracy of the gold run. How the code and the text are read: docs/salient-words.md.",
+            "and seeds. ξ: the accuracy at which the attention of another run agrees with the gold attention as well "
+            "as that; ξ*: the accuracy of the gold run. How the code and the text are read: docs/salient-words.md.",
             columns=("", *HEADS),
             rows=tuple(rows),
         )

@@ -198,7 +198,7 @@ def tables(study: SalientWords, metrics: Metrics, run: Run, device: str) -> Iter
 
 def facts(part: Part) -> Iterator[Row]:
     """Sizes, and what holds exactly."""
-    study, run, texts = part.study, part.run, part.texts
+    study, texts = part.study, part.texts
     data = study.task.data
     numbers = {
         "vocabulary": len(data.vocabulary.words),

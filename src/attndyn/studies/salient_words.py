@@ -275,7 +275,7 @@ class SalientWords(Study):
         yield Curves(
             name="uniform",
             title="What is known without attention",
-            caption="Agreement of the gold attention with β of runs under uniform attention (A.7: it rises, then falls).",
+            caption="Agreement of the gold attention with β under uniform attention (A.7: it rises, then falls).",
             metric="A(α, β_uf)",
             y_title="A(α, β_uf)",
             conditions=(UNIFORM,),
