@@ -112,7 +112,7 @@ STATEMENTS = (
     _statement("S-55", f"{PAPER} A.10", "for classification the proxy is a bag-of-words logistic regression", "exact",
                "its answers are the mean of its words' votes and a constant, to 1e-3 in float32"),
     _statement("S-56", f"{PAPER} A.10", "the trained β_px approaches the logistic weights", "direction",
-               "the rank correlation is at least .5 in every proxy, over words seen ten times; differs if none is positive"),
+               "the rank correlation over words seen ten times is at least .5 in every proxy; differs if all are < 0"),
     _statement("S-57", f"{PAPER} A.10, table 10", "A(β_uf, β_log) is close to A(β_uf, β_px)", "not found; SMS 23-33 "
                "for the logistic (log)", "the interval of their difference, over texts, lies within ±.1"),
     _statement("S-58", f"{PAPER} A.8", "cost of a classifier on one GPU", "at most 45 minutes (text, context only)",
@@ -203,7 +203,7 @@ class Judge:
         bag = max(self.each(PROXY, "answer minus bag of words"))
         yield "S-55", Judgement(measured=f"largest difference {bag:.1e}", verdict=HOLDS if bag < 1e-3 else DIFFERS)
         rank = self.each(PROXY, "rank correlation with the logistic")
-        verdict = HOLDS if min(rank) >= 0.5 else DIFFERS if max(rank) <= 0 else INCONCLUSIVE
+        verdict = HOLDS if min(rank) >= 0.5 else DIFFERS if max(rank) < 0 else INCONCLUSIVE
         yield "S-56", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=verdict, n=len(rank))
 
     def _rounding(self) -> float:
