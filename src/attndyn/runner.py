@@ -134,9 +134,7 @@ class Worker:
         found: dict[str, list[Tensor]] = {}
         for batch in slices:
             for name, value in reader(batch):
-                mask = batch.source_mask
-                of_words = mask is not None and value.shape == mask.shape
-                found.setdefault(name, []).append(words(value, mask) if of_words else value.clone())
+                found.setdefault(name, []).append(kept(value, batch.source_mask))
         if len(slices) == 1:
             return [(name, values[0]) for name, values in found.items()]
         weights = torch.tensor([counted(batch) for batch in slices], device=slices[0].source.device)
@@ -172,9 +170,10 @@ def read(trainer: Trainer, readings: Sequence[Any], precision: Precision, exampl
         ]
 
 
-def words(values: Tensor, mask: Tensor) -> Tensor:
-    """Values of every word of every text, one after the other: [replica, word]."""
-    return values[mask].view(len(values), -1)
+def kept(values: Tensor, mask: Tensor | None) -> Tensor:
+    """A copy; values of every word of padded texts stand one after the other: [replica, word]."""
+    of_words = mask is not None and values.shape == mask.shape
+    return values[mask].view(len(values), -1) if of_words else values.clone()
 
 
 def counted(batch: Batch) -> int:
