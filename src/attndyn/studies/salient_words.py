@@ -13,7 +13,7 @@ Cost: demo a minute on two cores; paper 10 s (SMS) to 2 minutes (IMDB) on an H20
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics, Row
+    from attndyn.studies.salient_twin import Twin
     from attndyn.theory.logistic import Logistic
 
 SHOWN = 16
@@ -124,23 +125,10 @@ class SalientWords(Study):
         return 2 if self.task.data.parts["train"].median < 100 else 0
 
     @cached_property
-    def _twin(self) -> Callable[[], Logistic]:
-        """Gives the logistic regression, which is fitted on a thread of its own; that ends with the process."""
-        from concurrent.futures import Future
-        from threading import Thread
+    def _twin(self) -> Twin:
+        from attndyn.studies.salient_twin import Twin
 
-        from attndyn.theory.logistic import logistic
-
-        fitted: Future[Logistic] = Future()
-
-        def fit() -> None:
-            try:
-                fitted.set_result(logistic(self.task.data.train, self.task.data.valid))
-            except Exception as error:
-                fitted.set_exception(error)
-
-        Thread(target=fit, daemon=True).start()
-        return fitted.result
+        return Twin(self.task)
 
     def begin(self, device: str) -> None:
         if device != "cpu":  # where the cores have nothing else to do
@@ -150,7 +138,7 @@ class SalientWords(Study):
         from attndyn.theory.logistic import logistic
 
         data = self.task.data
-        return logistic(data.train, data.valid) if device == "cpu" else self._twin()
+        return logistic(data.train, data.valid) if device == "cpu" else self._twin.result()
 
     def seeds_of(self, condition: str) -> list[int]:
         """No two runs of a study share a seed: the weights of a run under uniform attention start elsewhere."""
