@@ -33,6 +33,8 @@ class Curves(_Part):
     reference_label: str = ""
     y_domain: tuple[float, float] | None = None
     x_title: str = "training step"
+    x_log: bool = False
+    """Early steps far apart, late ones close together; step 0 has its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
