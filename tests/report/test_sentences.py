@@ -18,32 +18,43 @@ def reviews(**changes) -> TracedSentences:
 
 
 def plain(**changes) -> Sentences:
-    sentence = Sentence(title="", words=("a", "b"), scores=([[0.5, 2.0], [0.1, float("nan")]],))
+    sentence = Sentence(title="", words=("a", "b"), scores=([[0.5, float("inf")], [0.1, float("nan")]],))
     part = Sentences(
         name="s", title="t", caption="c", scorings=(Scoring(label="α", steps=(0, 10)),), sentences=(sentence,)
     )
     return dataclasses.replace(part, **changes)
 
 
-@given(st.floats(-50, 50), st.floats(0.1, 30), st.booleans())
-def test_a_level_keeps_sign_and_size(score: float, most: float, signed: bool) -> None:
-    score = score if signed else abs(score)
-    (level,) = sentences.levels(np.array([score]), most, signed).tolist()
-    seen = sentences.token(level, most, signed)
-    share = min(1.0, abs(score) / most) ** 0.5
+@given(st.floats(-1, 1), st.floats(0.1, 30), st.floats(0.1, 30), st.booleans())
+def test_a_level_keeps_sign_and_size(share: float, peak: float, most: float, signed: bool) -> None:
+    score = peak * (share if signed else abs(share))
+    (level,) = sentences.levels(np.array([score]), peak, signed).tolist()
+    seen = sentences.token(level, {"peak": peak, "most": most, "signed": signed})
+    shade, value = float(seen["shade"]), float(seen["number"].replace("−", "-"))
     assert level > 0
-    assert seen["shade"] == pytest.approx(share, abs=0.01)
-    assert seen["below"] == (signed and score < 0 and seen["shade"] > 0)
-    value = float(seen["number"].replace("−", "-"))
-    # half a level of √(score / most), then two digits
-    limit = most * ((share + 1 / 254) ** 2 - share**2) + 0.06 * abs(value)
-    assert abs(value - max(-most, min(most, score))) <= limit
+    # half a level of √(score / peak); what is below a hundredth of it has no shade
+    assert shade == pytest.approx(min(1, (abs(score) / most) ** 0.5), abs=0.006 + 0.014 * (peak / most) ** 0.5)
+    assert seen["below"] == (value < 0)
+    assert value * score >= 0
+    root = abs(share) ** 0.5
+    assert abs(value - score) <= peak * ((root + 0.014) ** 2 - root**2) + 0.06 * abs(score)
+
+
+def test_the_full_colour_from_a_size_on_leaves_the_numbers_alone() -> None:
+    part = plain(scorings=(Scoring(label="z", most=0.4, steps=(0, 10)),))
+    part = dataclasses.replace(part, sentences=(Sentence(title="", words=("a", "b"), scores=([[0, 0], [0.1, 1.6]],)),))
+    shown = sentences.content(part, 1000)["sentences"][0]["rows"][0]["shown"]
+    assert [(token["shade"], token["number"]) for token in shown] == [("0.50", "0.1"), ("1.00", "1.6")]
 
 
 def test_an_undefined_score_has_a_level_of_its_own() -> None:
     for signed in (False, True):
         assert sentences.levels(np.array([[np.nan, 0.0]]), 1.0, signed).tolist() == [[0, 128 if signed else 1]]
-    assert sentences.token(0, 1.0, False) == {"shade": 0, "below": False, "number": "undefined"}
+    assert sentences.token(0, {"peak": 1.0, "most": 1.0, "signed": False}) == {
+        "shade": 0,
+        "below": False,
+        "number": "undefined",
+    }
     shown = sentences.content(plain(), 1000)["sentences"][0]["rows"][0]["shown"]
     assert [token["number"] for token in shown] == ["0.1", "undefined"]
 
@@ -68,7 +79,7 @@ def test_the_page_holds_every_level_and_folds_long_texts(run: FakeRun) -> None:
     assert found["steps"] == list(REVIEW_STEPS)
     levels = np.frombuffer(base64.b64decode(found["levels"][0][1]), dtype=np.uint8).reshape(-1, 130)
     beta = np.asarray(part.sentences[0].scores[1])
-    assert found["scorings"][1]["most"] == pytest.approx(np.abs(beta).max())
+    assert found["scorings"][1]["peak"] == pytest.approx(np.abs(beta).max())
     assert len(levels) == len(part.scorings[1].steps)
     assert ((levels > 128) <= (beta > 0)).all()
     assert ((levels < 128) <= (beta < 0)).all()

@@ -82,8 +82,8 @@ def test_the_steps_of_the_orders() -> None:
 
 def test_readings_become_rarer() -> None:
     reading = Locality(every=2, words=5)
-    due = [step for step in range(0, 131) if reading.due(step, 130)]
-    assert due == [*range(0, 81, 2), 100, 120, 130]
+    due = [step for step in range(1235) if reading.due(step, 1234)]
+    assert due == [*range(0, 81, 2), *range(100, 801, 20), 1000, 1200, 1234]
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ class Scoring:
     signed: bool = False
     """Two colours, one above and one below 0; otherwise no score is negative."""
     most: float | None = None
-    """The size of a score that has the full colour; None: the largest there is."""
+    """The size from which on a score has the full colour; None: the largest there is."""
     steps: tuple[int, ...] = (0,)
 
 
@@ -123,7 +123,7 @@ class Sentence:
     title: str
     words: tuple[str, ...]
     scores: tuple[Any, ...]
-    """For each scoring an array [step, word]; NaN where a score is undefined."""
+    """For each scoring an array [step, word]; a score that is not finite is shown as undefined."""
 
 
 @dataclass(frozen=True, kw_only=True)

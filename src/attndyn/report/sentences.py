@@ -84,20 +84,22 @@ def content(part: Sentences, max_bytes: int) -> dict[str, Any]:
     for number, scoring in enumerate(part.scorings):
         kept = thinned(len(scoring.steps), limit)
         scores = [np.asarray(sentence.scores[number], dtype=np.float64)[kept] for sentence in part.sentences]
+        scores = [np.where(np.isfinite(some), some, np.nan) for some in scores]
         if not scoring.signed and any((some < 0).any() for some in scores):
             raise ValueError(f"sentences {part.name!r}: {scoring.label!r} is not signed, but has scores below 0")
-        most = scoring.most or max((float(np.nanmax(np.abs(some), initial=0)) for some in scores), default=0.0) or 1.0
+        peak = max(float(np.nanmax(np.abs(some), initial=0)) for some in scores) or 1.0
         scorings.append(
             {
                 "label": scoring.label,
                 "signed": scoring.signed,
-                "most": most,
+                "peak": peak,
+                "most": scoring.most or peak,
                 "steps": [scoring.steps[i] for i in kept],
             }
         )
         for row, some in zip(rows, scores, strict=True):
-            found = levels(some, most, scoring.signed)
-            row.append({"levels": found, "last": [token(level, most, scoring.signed) for level in found[-1].tolist()]})
+            found = levels(some, peak, scoring.signed)
+            row.append({"levels": found, "last": [token(level, scorings[-1]) for level in found[-1].tolist()]})
     return {
         "steps": sorted({step for scoring in scorings for step in scoring["steps"]}),
         "scorings": scorings,
@@ -116,22 +118,23 @@ def _row(words: Sequence[str], tokens: list[dict[str, Any]]) -> dict[str, Any]:
     return {"shown": shown[:cut], "folded": shown[cut:]}
 
 
-def levels(scores: "np.ndarray", most: float, signed: bool) -> "np.ndarray":
-    """√ before rounding, as in the maps: 1 … 255 for 0 … most, or for −most … most. 0: undefined."""
+def levels(scores: "np.ndarray", peak: float, signed: bool) -> "np.ndarray":
+    """√ before rounding, as in the maps: 1 … 255 for 0 … peak, or for −peak … peak. 0: undefined."""
     import numpy as np
 
-    size = np.sqrt(np.clip(np.abs(np.nan_to_num(scores)) / most, 0, 1))
+    size = np.sqrt(np.abs(np.nan_to_num(scores)) / peak)
     found = 128 + np.rint(127 * np.copysign(size, scores)) if signed else 1 + np.rint(254 * size)
     return np.where(np.isnan(scores), 0, found).astype(np.uint8)
 
 
-def token(level: int, most: float, signed: bool) -> dict[str, Any]:
+def token(level: int, scoring: dict[str, Any]) -> dict[str, Any]:
     """How a word of that level looks: its shade, the side of 0 it lies on, its number (0 below a ten-thousandth of the
-    full colour's). The page's script has a twin."""
+    largest). The page's script has a twin."""
     from numpy import format_float_positional
 
-    share = (level - 128) / 127 if signed else (level - 1) / 254
+    share = (level - 128) / 127 if scoring["signed"] else (level - 1) / 254
     if level == 0 or abs(share) < 0.01:
         return {"shade": 0, "below": False, "number": "0" if level else "undefined"}
-    value = format_float_positional(float(f"{most * share * abs(share):.2g}"), trim="-")
-    return {"shade": round(abs(share), 2), "below": share < 0, "number": value.replace("-", "−")}
+    value = format_float_positional(float(f"{scoring['peak'] * share * abs(share):.2g}"), trim="-")
+    shade = min(1.0, abs(share) * (scoring["peak"] / scoring["most"]) ** 0.5)
+    return {"shade": f"{shade:.2f}", "below": share < 0, "number": value.replace("-", "−")}

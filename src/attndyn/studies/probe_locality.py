@@ -32,8 +32,8 @@ ENCODERS = {"one direction": 1, "two directions": 2}
 PLACES = ("keyword", "next", "mean", "last")
 EARLY = 0.75
 """Half-way from chance to perfect: the accuracy of the first reading that is judged."""
-FINE, RARER = 40, 10
-"""Every reading at first; after so many, one in so many."""
+FINE = 40
+"""Readings, before they are taken ten times as rarely; and so many of these before the next ten times."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,10 @@ class Locality(Answers):
     examples: int = 4
 
     def due(self, step: int, last: int) -> bool:
-        return step % (self.every if step <= FINE * self.every else RARER * self.every) == 0 or step == last
+        every = self.every
+        while step > FINE * every:
+            every *= 10
+        return step % every == 0 or step == last
 
     def run(self, trace: Trace) -> Values:
         import torch
@@ -79,7 +82,7 @@ class ProbeLocality(Study):
     title: ClassVar[str] = "Does the probe stay local? Where the evidence for a keyword stands"
     source: ClassVar[str] = "Snell et al., arXiv 2103.07601, section 6.1, figure 5"
     demo: ClassVar[dict[str, Any]] = {
-        "seeds": 6, "steps": 400, "length": 20, "words": 20, "width": 64, "hidden": 64, "lr": 2e-3, "evaluation": 100,
+        "seeds": 6, "steps": 300, "length": 20, "words": 20, "width": 64, "hidden": 64, "lr": 2e-3, "evaluation": 100,
     }  # fmt: skip
     sizes: ClassVar[tuple[str, ...]] = ("length", "words", "width", "hidden", "batch", "steps", "lr")
 
@@ -99,8 +102,8 @@ class ProbeLocality(Study):
     """Sequences in a training step, half of them positive."""
     lr: float = 1e-3
     """Adam's learning rate."""
-    every: int = 2
-    """Steps between two readings; after the first 40 of them, ten times as many."""
+    every: int = 1
+    """Steps between two readings, up to the 40th; then ten times as many up to ten times that step, and so on."""
     evaluation: int = 200
     """Fixed evaluation sequences, half of them positive."""
 
@@ -224,8 +227,8 @@ class ProbeLocality(Study):
         return (
             "When training under uniform attention begins, γ is largest at the keyword, then next to it (hypothesis 2) "
             f"in {seeds('early')}; at step {self.steps} it is largest at the last position, then next to the keyword, "
-            f"then at the keyword as in the mean (observation 3) in {seeds('late')}. γ at the last position passes γ at "
-            f"the keyword for good at step {one} and {two}."
+            f"then at the keyword as in the mean (observation 3) in {seeds('late')}. γ at the last position passes γ "
+            f"at the keyword for good at step {one} and {two}."
         )
 
     def figures(self, metrics: Metrics) -> Iterator[Part]:
@@ -254,8 +257,9 @@ class ProbeLocality(Study):
             title="Which order holds when",
             caption="a ≫ b ≫ c ≈ d: both steps down are larger than |c − d|. Early: the first reading with an accuracy "
             "of at least .75. Steps are medians over the seeds in which the order was seen at all.",
-            columns=("encoder", "early at", "hypothesis 2 early", "last seen", "observation 3 first seen", "last seen",
-                     "observation 3 at the end", "γ last passes γ keyword for good", "accuracy at the end"),
+            columns=("encoder", "early at", "hypothesis 2 early", "hypothesis 2 last seen", "observation 3 first seen",
+                     "observation 3 last seen", "observation 3 at the end", "γ last passes γ keyword for good",
+                     "accuracy at the end"),
             rows=tuple(story.row() for story in stories.values()),
         )  # fmt: skip
         yield Curves(
@@ -283,7 +287,7 @@ class ProbeLocality(Study):
             caption="γ of every position of some evaluation sequences, seed 0. Orange speaks for the keyword 1, blue "
             f"against it. The answers are those with {next(iter(ENCODERS))}, at the last step.",
             scorings=tuple(
-                TracedScoring(label=f"γ, {name}", condition=name, replica=0, kind="beta", signed=True)
+                TracedScoring(label=f"γ, {name}", condition=name, replica=0, kind="beta", signed=True, most=6.0)
                 for name in ENCODERS
             ),
             classes=("without 1", "with 1"),
@@ -338,14 +342,11 @@ class Story:
 
     @property
     def ending(self) -> str:
-        count, n = self.count(self.late)
+        seen = [middle(self.events[f"observation 3 {when}"]) for when in ("from", "until")]
         ends = sorted(self.ends, key=lambda place: -self.ends[place].mean())
         order = " > ".join(f"{place} {self.ends[place].mean():.1f}" for place in ends)
-        first, last = (middle(self.events[f"observation 3 {when}"]) for when in ("from", "until"))
-        return (
-            f"observation 3 in {count} of {n} at step {self.steps[-1]} (seen from step {first} to {last}); there γ is "
-            f"{order} in the mean"
-        )
+        first = "never seen" if "–" in seen else f"seen from step {seen[0]} to {seen[1]}"
+        return f"{first}; at step {self.steps[-1]} {order}"
 
     def row(self) -> tuple[str | int | float | None, ...]:
         events = self.events

@@ -3,12 +3,12 @@
 (() => {
   const two = (value) => String(Number(value.toPrecision(2))).replace("-", "−");
 
-  function paint(word, level, { most, signed }) {
+  function paint(word, level, { peak, most, signed }) {
     let share = signed ? (level - 128) / 127 : (level - 1) / 254;
     if (level === 0 || Math.abs(share) < 0.01) share = 0;
-    word.style.setProperty("--s", Math.abs(share).toFixed(2));
+    word.style.setProperty("--s", Math.min(1, Math.abs(share) * Math.sqrt(peak / most)).toFixed(2));
     word.classList.toggle("below", share < 0);
-    word.dataset.n = level === 0 ? "undefined" : two(most * share * Math.abs(share));
+    word.dataset.n = level === 0 ? "undefined" : two(peak * share * Math.abs(share));
   }
 
   // A word that is pointed at is marked in every scoring of its sentence; a fold opens in all of them.
