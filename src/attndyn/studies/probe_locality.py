@@ -223,7 +223,8 @@ class ProbeLocality(Study):
             one, two = (getattr(story, those).sum() for story in stories.values())
             return f"{one} of {self.seeds} seeds with one direction, {two} of {self.seeds} with two"
 
-        one, two = (middle(story.events["last passes keyword"]) for story in stories.values())
+        passing = [story.events["last passes keyword"] for story in stories.values()]
+        one, two = (f"{middle(steps)} ({(steps == steps).sum()} of {self.seeds} seeds)" for steps in passing)
         return (
             "When training under uniform attention begins, γ is largest at the keyword, then next to it (hypothesis 2) "
             f"in {seeds('early')}; at step {self.steps} it is largest at the last position, then next to the keyword, "
