@@ -85,7 +85,7 @@ def review_trace(step: int, vocabulary: int, lengths: tuple[int, ...] = (9, 130,
         "source": source,
         "lengths": np.array(lengths, dtype=np.int32),
         "target": np.array([1, 0, 1][: len(lengths)], dtype=np.int32),
-        "answer": ((alpha * beta).sum(1) > 0).astype(np.int32),
+        "answer": (np.array([1, -1, 1][: len(lengths)]) * (alpha * beta).sum(1)).astype(np.float32),
     }
 
 

@@ -62,7 +62,9 @@ def test_an_undefined_score_has_a_level_of_its_own() -> None:
 def test_traces_become_words_without_their_padding(run: FakeRun) -> None:
     part = sentences.read_sentences(run, reviews())
     assert [len(sentence.words) for sentence in part.sentences] == [9, 130, 21]
-    assert part.sentences[0].title == "labelled positive, answered positive"
+    votes = run.trace(LEARNED, 0, REVIEW_STEPS[-1])["answer"]
+    for sentence, label, vote in zip(part.sentences, ("positive", "negative", "positive"), votes, strict=True):
+        assert sentence.title == f"labelled {label}, probability {1 / (1 + np.exp(-vote)):.2f}"
     assert part.sentences[0].words[2] == EVIL
     assert [scoring.steps for scoring in part.scorings] == [REVIEW_STEPS, REVIEW_STEPS[::3], REVIEW_STEPS]
     for sentence in part.sentences:

@@ -115,4 +115,4 @@ def test_a_small_run_ends_with_a_page(tmp_path: Path) -> None:
     for title in ("Where the evidence for the keyword stands", "Watch the evidence leave the keyword"):
         assert title in page
     assert page.count('class="line signed"') == 8
-    assert "labelled with 1, answered with" in page
+    assert "labelled with 1, probability 0." in page

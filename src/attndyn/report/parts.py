@@ -160,11 +160,15 @@ class TracedScoring:
 
 @dataclass(frozen=True, kw_only=True)
 class TracedSentences(_Part):
-    """Coloured sentences out of stored traces; the replicas of all scorings saw the same examples."""
+    """Coloured sentences out of stored traces; the replicas of all scorings saw the same examples.
+
+    A trace holds the scores, padded; `source` (token ids) of the same shape; `lengths` and `target` of each example;
+    and it may hold `answer`, the log-odds of the target.
+    """
 
     scorings: tuple[TracedScoring, ...]
     classes: tuple[str, ...]
-    """What each target is called; with the answer of the first scoring's replica, if the trace holds one, a title."""
+    """What each target is called: the title, with its probability at the last step of the first scoring, if known."""
     examples: tuple[int, ...] = ()
     """Empty: all that were kept."""
 

@@ -34,7 +34,7 @@ def read_sentences(run: Source, part: TracedSentences) -> Sentences:
         length = int(first["lengths"][example])
         title = f"labelled {part.classes[int(first['target'][example])]}"
         if "answer" in last:
-            title += f", answered {part.classes[int(last['answer'][example])]}"
+            title += f", probability {(1 + np.tanh(last['answer'][example] / 2)) / 2:.2f}"
         sentences.append(
             Sentence(
                 title=title,

@@ -53,6 +53,7 @@ class Locality(Answers):
         import torch
 
         from attndyn.measures.locality import around, explained
+        from attndyn.probes.lexical import log_odds
 
         yield from super().run(trace)
         batch, states = trace.batch, trace.states
@@ -73,7 +74,7 @@ class Locality(Answers):
         yield "source", batch.source[:, first].to(torch.int32)
         yield "lengths", torch.full_like(batch.target[:, first, 0], gamma.shape[2], dtype=torch.int32)
         yield "target", batch.target[:, first, 0].to(torch.int32)
-        yield "answer", trace.logits[:, first, 0].argmax(dim=-1).to(torch.int32)
+        yield "answer", log_odds(trace.logits, batch.target)[:, first, 0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +287,7 @@ class ProbeLocality(Study):
             name="sentences",
             title="Watch the evidence leave the keyword",
             caption="γ of every position of some evaluation sequences, seed 0. Orange speaks for the keyword 1, blue "
-            f"against it. The answers are those with {next(iter(ENCODERS))}, at the last step.",
+            f"against it. The probability is that of the label in the end, with {next(iter(ENCODERS))}.",
             scorings=tuple(
                 TracedScoring(label=f"γ, {name}", condition=name, replica=0, kind="beta", signed=True, most=6.0)
                 for name in ENCODERS
