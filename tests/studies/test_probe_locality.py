@@ -54,10 +54,10 @@ def test_one_encoder_is_enough_to_hold_and_both_are_needed_to_differ() -> None:
     assert (neither["S-43"], neither["S-44"]) == ("differs", "differs")
 
 
-def test_a_state_that_holds_its_neighbour_rather_than_its_word_differs() -> None:
+def test_a_state_that_holds_its_neighbours_rather_than_its_word_differs() -> None:
     orders = dict.fromkeys(ENCODERS, SECOND), dict.fromkeys(ENCODERS, THIRD)
-    assert verdicts(made(*orders, own=0.05))["B-12"] == "differs"
-    assert verdicts(made(*orders, own=0.092))["B-12"] == "inconclusive"
+    assert verdicts(made(*orders, own=0.12))["B-12"] == "differs"
+    assert verdicts(made(*orders, own=0.1415))["B-12"] == "inconclusive"
 
 
 @pytest.mark.parametrize(

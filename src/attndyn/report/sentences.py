@@ -65,8 +65,9 @@ def _traces(run: Source, scoring: TracedScoring) -> "dict[int, dict[str, np.ndar
     if not steps:
         raise NothingToShow(f"No traces were kept for {scoring.condition}, seed {scoring.replica}.")
     traces = {step: run.trace(scoring.condition, scoring.replica, step) for step in steps}
-    if scoring.kind not in traces[steps[0]]:
-        raise NothingToShow(f"The traces of {scoring.condition} hold no {scoring.kind}.")
+    for name in (scoring.kind, "source", "lengths", "target"):
+        if name not in traces[steps[0]]:
+            raise NothingToShow(f"The traces of {scoring.condition} hold no {name}.")
     return traces
 
 

@@ -160,12 +160,12 @@ class ProbeLocality(Study):
         Statement(
             id="B-12",
             source="blog, limitations",
-            statement="hidden states hold more about their own word than about others, but not only about it",
+            statement="hidden states hold mostly, not only, their own word",
             published="direction",
             rule="share of the variance of the hidden states that knowing a word explains, at step 0 and at the last "
             "step: holds if with both encoders the intervals over seeds say that the own word's share is above those "
-            "of the words before and after it, and that these two together are above .01; differs if one of the "
-            "intervals says the contrary",
+            "of the words before and after it together, and that these are above .01; differs if one of the intervals "
+            "says the contrary",
         ),
     )
 
@@ -190,8 +190,6 @@ class ProbeLocality(Study):
         yield "B-12", self.hold_mostly_their_word(metrics)
 
     def hold_mostly_their_word(self, metrics: Metrics) -> Judgement:
-        import numpy as np
-
         from attndyn.measures import verdicts
 
         if self.seeds < 2:
@@ -203,7 +201,7 @@ class ProbeLocality(Study):
                     metrics.curves(name, f"states: {what}").values[:, column]
                     for what in ("own word", "word before", "word after", "keyword")
                 )
-                for values in (own - np.maximum(before, after), before + after - 0.01):
+                for values in (own - before - after, before + after - 0.01):
                     found.add(verdicts.by_sign(verdicts.mean_interval(values.tolist())))
                 measured.append(f"{own.mean():.2f}, {before.mean():.2f}, {after.mean():.2f} {when}, {name}")
             rest.append(f"{keyword.mean():.2f} with {name}")
