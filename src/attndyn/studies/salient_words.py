@@ -22,7 +22,7 @@ from attndyn.errors import UserError
 from attndyn.measures.readings import Answers, Reading, Scores
 from attndyn.models.rules import Uniform
 from attndyn.models.specs import Classifier, Proxy
-from attndyn.report.parts import Curves, Part
+from attndyn.report.parts import Curves, Part, TracedScoring, TracedSentences
 from attndyn.studies.base import Judgement, Study
 from attndyn.studies.salient_claims import STATEMENTS, Judge
 from attndyn.studies.salient_names import (
@@ -315,4 +315,18 @@ class SalientWords(Study):
                 y_title=name,
                 conditions=(STANDARD, UNIFORM, FROZEN),
             )
+        if self.traces == "shown":
+            yield TracedSentences(
+                name="sentences",
+                title="Watch the words be found",
+                caption="Validation texts of middling length. α and Δ of the first standard run, and β of the first run "
+                "under uniform attention, as log-odds of the text's label: above 0 the word speaks for it.",
+                scorings=(
+                    TracedScoring(label="attention α", condition=STANDARD, replica=0, kind="alpha"),
+                    TracedScoring(label="β under uniform attention", condition=UNIFORM, kind="beta", signed=True,
+                                  replica=self.seeds_of(UNIFORM)[0]),
+                    TracedScoring(label="influence Δ", condition=STANDARD, replica=0, kind="delta", signed=True),
+                ),
+                classes=tuple(self.task.data.classes),
+            )  # fmt: skip
         yield from judge.more_tables()
