@@ -319,8 +319,8 @@ class SalientWords(Study):
             yield TracedSentences(
                 name="sentences",
                 title="Watch the words be found",
-                caption="Validation texts of middling length. α and Δ of the first standard run, and β of the first run "
-                "under uniform attention, as log-odds of the text's label: above 0 the word speaks for it.",
+                caption="Validation texts of middling length. α and Δ of the first standard run, and β of the first "
+                "run under uniform attention, as log-odds of the text's label: above 0 the word speaks for it.",
                 scorings=(
                     TracedScoring(label="attention α", condition=STANDARD, replica=0, kind="alpha"),
                     TracedScoring(label="β under uniform attention", condition=UNIFORM, kind="beta", signed=True,
