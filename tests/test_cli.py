@@ -152,10 +152,12 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.initial_derivative import InitialDerivative
     from attndyn.studies.learnability import Learnability
     from attndyn.studies.permuted_copying import PermutedCopying
+    from attndyn.studies.probe_locality import ProbeLocality
 
     small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
     monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
     monkeypatch.setattr(PermutedCopying, "demo", {**small, "patience": 4})
+    monkeypatch.setattr(ProbeLocality, "demo", {**small, "width": 8, "evaluation": 8})
     few = {"extra": (0, 1), "alphabets": (4,), "exponents": (1.0,), "weak": 1, "batches": (4,), "proxies": 1}
     monkeypatch.setattr(Learnability, "demo", small | few)
     monkeypatch.setattr(InitialDerivative, "demo", {"seeds": 2, "widths": (16, 64)})
