@@ -153,6 +153,7 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.learnability import Learnability
     from attndyn.studies.permuted_copying import PermutedCopying
     from attndyn.studies.probe_locality import ProbeLocality
+    from attndyn.studies.salient_words import SalientWords
 
     small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
     monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
@@ -161,6 +162,8 @@ def test_reproduce_prints_the_claims(
     few = {"extra": (0, 1), "alphabets": (4,), "exponents": (1.0,), "weak": 1, "batches": (4,), "proxies": 1}
     monkeypatch.setattr(Learnability, "demo", small | few)
     monkeypatch.setattr(InitialDerivative, "demo", {"seeds": 2, "widths": (16, 64)})
+    tiny = {"seeds": 2, "uniform": 1, "blog": 1, "proxies": 1, "steps": 4, "every": 2, "early": (), "epochs": 1}
+    monkeypatch.setattr(SalientWords, "demo", tiny | {"width": 8, "hidden": 8, "evaluation": 30})
     monkeypatch.setattr(GatedToy, "demo", {"seeds": 2, "starts": 20, "depths": (2.0,)})
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
