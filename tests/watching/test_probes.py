@@ -161,9 +161,9 @@ def test_leaving_out_is_a_zero_vector_one_at_a_time(batch_first: bool) -> None:
     model, words = Encoder(batch_first=batch_first).eval(), tokens(2).clamp_min(1)
     given, targets = (words, words) if batch_first else (words.T, words.T)
     examples = Examples(given, targets, batch_axis=0 if batch_first else 1)
-    delta = probes.leave_one_out(model, examples, model.embedding, words > 0)
     with torch.no_grad():
         right = model(given).softmax(dim=-1)
+        delta = probes.leave_one_out(model, examples, model.embedding, words > 0, examples.right(model(given)))
         for position in (0, 4):
 
             def change(vectors: Tensor, position: int = position) -> Tensor:
@@ -188,7 +188,7 @@ def test_padding_is_invisible_to_the_probes() -> None:
         examples = Examples(padded(some), targets)
         embedding = model.get_input_embeddings()
         beta = probes.lexical(model, examples, Cell(0, None, 0), calls_of(model, examples))
-        left = probes.leave_one_out(model, examples, embedding, some > 0)
+        left = probes.leave_one_out(model, examples, embedding, some > 0, examples.right(examples.run(model)).detach())
         slope = probes.gradient(model, examples, embedding)
         both.append([each[0, 0, :4] for each in (beta, left, slope)])
     for padded_one, plain in zip(*both, strict=True):

@@ -9,7 +9,7 @@ import torch
 
 from attndyn.errors import UserError
 from attndyn.store.folder import Run
-from attndyn.watching.numbers import Agreed
+from attndyn.watching.numbers import agree
 from attndyn.watching.page import heads_of, layers_of
 
 
@@ -37,7 +37,7 @@ def between(folders: Sequence[Path | str], step: int | None = None) -> list[dict
             one, other = (_trace(run, index, step) for run in (first, second))
             for head in range(layer["heads"]):
                 seen = torch.from_numpy(one["seen"]).bool()
-                agreed = Agreed(torch.from_numpy(one["rows"][head]), torch.from_numpy(other["rows"][head]), seen)
+                (agreed,) = agree([(torch.from_numpy(one["rows"][head]), torch.from_numpy(other["rows"][head]), seen)])
                 found.append(
                     {
                         "where": next(labels), "first": str(first.path), "second": str(second.path), "A": agreed.mean,

@@ -16,7 +16,7 @@ from attndyn.watching.examples import Examples
 from attndyn.watching.rules import Cell, layer_name, only
 from attndyn.watching.tap import Call, Place, Rule, Tap
 
-ROWS = 64
+ROWS = 128
 """Examples of one forward pass; more are taken one part after another, so that a CPU's cache holds them."""
 OUTPUTS = 32
 """Outputs of an example whose gradient is taken; of more, these many evenly spread."""
@@ -120,10 +120,13 @@ def gradient(model: nn.Module, examples: Examples, embedding: nn.Module) -> Floa
 
 @torch.no_grad()
 def leave_one_out(
-    model: nn.Module, examples: Examples, embedding: nn.Module, words: Bool[Tensor, "batch key"]
+    model: nn.Module,
+    examples: Examples,
+    embedding: nn.Module,
+    words: Bool[Tensor, "batch key"],
+    right: Float[Tensor, "batch output"],
 ) -> Float[Tensor, "batch output key"]:
-    """Δ by leaving out: |p − p without word l|, where the vector of word l is zero; NaN at padding."""
-    right = examples.right(examples.run(model))
+    """Δ by leaving out: |p − p without word l|, where the vector of word l is zero; NaN at padding. `right` is p."""
 
     def without(rows: Examples, positions: Tensor) -> Tensor:
         def change(vectors: Tensor) -> Tensor:

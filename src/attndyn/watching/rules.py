@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from attndyn.errors import UserError, nearest
-from attndyn.models.rules import Learned, Uniform
-from attndyn.watching.tap import Place, Rule, Tap, folded
+from attndyn.models.rules import Uniform
+from attndyn.watching.tap import Place, Rule, Tap, folded, softmax
 from attndyn.watching.undisturbed import bare
 
 
@@ -55,27 +55,30 @@ def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None, *, fill: b
     layer = cell.layer if layers is None else layer_name(cell.layer, layers)
 
     def restricted(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
-        learned = folded(Learned(), scores, mask)
+        learned = softmax(scores, mask)
         if layer not in (None, place.layer):
             return learned
-        chosen = torch.ones_like(mask)
-        if cell.head is not None:
-            chosen &= _at(cell.head, scores.shape[1], "head", place)[None, :, None, None].to(chosen.device)
-        if cell.query is not None and (cell.query < 0 or place.first_query == 0):
-            there = cell.query % scores.shape[2] if -scores.shape[2] <= cell.query < scores.shape[2] else cell.query
-            chosen &= (torch.arange(scores.shape[2], device=chosen.device) == there)[None, None, :, None]
-        elif cell.query is not None:
-            chosen &= cell.query == place.first_query
-        weights = rule(place, scores, mask)
-        return torch.where(chosen & weights.any(dim=-1, keepdim=True) if fill else chosen, weights, learned)
+        _, heads, queries, _ = scores.shape
+        if cell.head is not None and not -heads <= cell.head < heads:
+            raise UserError(f"{place.layer} has {heads} heads, so there is no head {cell.head}")
+        query = cell.query
+        if query is not None and query >= 0:
+            query -= place.first_query
+        if query is not None and not -queries <= query < queries:
+            return learned
+        at = (slice(None), _slice(cell.head), _slice(query))
+        weights = rule(place, scores, mask)[at]
+        if fill:
+            weights = torch.where(weights.any(dim=-1, keepdim=True), weights, learned[at])
+        mixed = learned.clone()
+        mixed[at] = weights
+        return mixed
 
     return restricted
 
 
-def _at(index: int, count: int, what: str, place: Place) -> Tensor:
-    if not -count <= index < count:
-        raise UserError(f"{place.layer} has {count} {what}s, so there is no {what} {index}")
-    return torch.arange(count) == index % count
+def _slice(index: int | None) -> slice:
+    return slice(None) if index is None else slice(index, index + 1 or None)
 
 
 def layer_name(layer: str | int | None, layers: Sequence[str]) -> str | None:
