@@ -14,7 +14,7 @@ from attndyn.tasks import Permutations
 from attndyn.tasks.sampler import CopySampler
 from attndyn.watching import probes
 from attndyn.watching.examples import Examples
-from attndyn.watching.rules import Cell
+from attndyn.watching.rules import Cell, only
 from attndyn.watching.tap import REGISTERED, Tap
 from tests.watching.models import (
     BATCH,
@@ -127,6 +127,27 @@ def test_beta_of_a_module_that_is_called_for_each_query() -> None:
         untouched = examples.right(model(words, target))
     torch.testing.assert_close(at_one[:, 0, 0], untouched[:, 0])
     assert not torch.allclose(at_one[:, 1, 0], untouched[:, 1])
+
+
+def test_a_rule_at_one_query_or_head_leaves_the_others_alone() -> None:
+    torch.manual_seed(0)
+    words, target = tokens(1), tokens(1)[:, :3]
+    cases: list[tuple[nn.Module, Any, tuple[Any, ...]]] = [
+        (LstmTranslator(), (words, target), (BATCH, 1, 3, LENGTH)),  # calls its attention once for each query
+        (bert(), padded(words), (BATCH, 2, LENGTH, LENGTH)),
+    ]
+    for model, inputs, shape in cases:
+        examples = Examples(inputs)
+        learned = calls_of(model.eval(), examples)
+        layer = list(learned)[-1]
+        weights = torch.softmax(torch.randn(shape), dim=-1)
+        for head, query in ((None, 1), (shape[1] - 1, None), (0, 2)):
+            with torch.no_grad(), Tap(model, only(attndyn.given(weights), Cell(layer, head, query))) as tap:
+                examples.run(model)
+            expected = learned[layer].weights.clone()
+            at = (slice(None), slice(None) if head is None else head, slice(None) if query is None else query)
+            expected[at] = weights[at]
+            torch.testing.assert_close(tap.calls[layer].weights, expected)
 
 
 def test_the_gradient_against_finite_differences() -> None:

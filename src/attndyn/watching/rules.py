@@ -36,8 +36,11 @@ def given(weights: Any) -> Rule:
     tensor = torch.as_tensor(weights)
 
     def rule(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
-        rows = slice(place.first_query, place.first_query + scores.shape[2])
-        part = tensor[..., rows, :] if tensor.ndim > 1 and tensor.shape[-2] > scores.shape[2] else tensor
+        part = tensor
+        if place.head is not None and part.ndim > 2 and part.shape[-3] > 1:
+            part = part[..., place.head : place.head + 1, :, :]
+        if part.ndim > 1 and part.shape[-2] > scores.shape[2]:
+            part = part[..., place.first_query : place.first_query + scores.shape[2], :]
         try:
             return part.to(scores).expand(scores.shape)
         except RuntimeError:
@@ -64,10 +67,11 @@ def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None, *, fill: b
         query = cell.query
         if query is not None and query >= 0:
             query -= place.first_query
-        if query is not None and not -queries <= query < queries:
-            return learned
-        at = (slice(None), _slice(cell.head), _slice(query))
-        weights = rule(place, scores, mask)[at]
+            if not 0 <= query < queries:
+                return learned
+        at = (slice(None), _one(cell.head, heads), _one(query, queries))
+        there = place._replace(first_query=place.first_query + at[2].start, head=cell.head and cell.head % heads)
+        weights = rule(there, scores[at], mask[at])
         if fill:
             weights = torch.where(weights.any(dim=-1, keepdim=True), weights, learned[at])
         mixed = learned.clone()
@@ -77,8 +81,8 @@ def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None, *, fill: b
     return restricted
 
 
-def _slice(index: int | None) -> slice:
-    return slice(None) if index is None else slice(index, index + 1 or None)
+def _one(index: int | None, count: int) -> slice:
+    return slice(0, count) if index is None else slice(index % count, index % count + 1)
 
 
 def layer_name(layer: str | int | None, layers: Sequence[str]) -> str | None:

@@ -42,7 +42,9 @@ class Place(NamedTuple):
 
     layer: str
     first_query: int
-    """0, except where a module is called once for each query."""
+    """0, except where a module is called once for each query, or where a rule is asked about one query only."""
+    head: int | None = None
+    """The one head that a rule is asked about; None: all."""
 
 
 Rule = Callable[[Place, Tensor, Tensor], Tensor]
@@ -88,8 +90,7 @@ def softmax(
     scores: Float[Tensor, "batch head query key"], mask: Bool[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query key"]:
     """The rule `Learned` under such a mask, with half the passes over memory."""
-    lowest, nothing = scores.new_tensor(torch.finfo(scores.dtype).min), scores.new_zeros(())
-    return torch.where(mask, torch.where(mask, scores, lowest).softmax(dim=-1), nothing)
+    return torch.where(mask, torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim=-1), 0.0)
 
 
 def open_taps() -> "list[Tap]":

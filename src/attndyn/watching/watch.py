@@ -271,9 +271,17 @@ def chosen_cells(cells: Any, calls: dict[str, Call], query: int | None, most: in
             f"β at {len(found)} (layer, head, query) cells takes as many passes over all positions; name fewer with "
             f"cells=, or allow them with max_cells={len(found)}"
         )
-    return [
-        cell._replace(layer=layers.index(name)) if (name := layer_name(cell.layer, layers)) else cell for cell in found
-    ]
+    return [_by_number(cell, layers, calls) for cell in found]
+
+
+def _by_number(cell: Cell, layers: list[str], calls: dict[str, Call]) -> Cell:
+    """The layer by its place, and a query that was counted from the end by its place too: a module that is called once
+    for each query does not know which one is the last."""
+    name = layer_name(cell.layer, layers)
+    if name is None:
+        return cell
+    queries = calls[name].weights.shape[2]
+    return cell._replace(layer=layers.index(name), query=None if cell.query is None else cell.query % queries)
 
 
 def _cell_text(cell: Cell) -> str:
