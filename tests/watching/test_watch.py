@@ -233,31 +233,6 @@ def test_a_single_position_has_no_entropy() -> None:
     assert where_it_sits(call, torch.ones(2, 1, dtype=torch.bool))["sharpness"].isnan().all()
 
 
-@pytest.mark.usefixtures("no_page")
-def test_seeds_are_compared_head_by_head(tmp_path: Path) -> None:
-    for seed in (0, 1, 2):
-        torch.manual_seed(seed % 2)
-        model = bert()
-        w = attndyn.watch(
-            model, padded(tokens()), out=tmp_path / str(seed), targets=CLASSES, query=0, seed=seed, probe=5
-        )
-        w.read(0, probing=False)
-        w.close()
-    same = attndyn.between([tmp_path / "0", tmp_path / "2"])
-    assert [entry["A"] for entry in same] == [1.0] * 4
-    assert [entry["where"] for entry in same] == [f"layer {i} head {j}" for i in (0, 1) for j in (0, 1)]
-    three = attndyn.between([tmp_path / str(seed) for seed in range(3)])
-    assert len(three) == 12
-    assert any(entry["A"] < 1 for entry in three)
-    assert all(
-        entry["n"] == 5 and 0 < entry["chance"] < 0.5 and entry["low"] <= entry["A"] <= entry["high"] for entry in three
-    )
-    with pytest.raises(attndyn.UserError, match="has no reading at step 3; there are: 0"):
-        attndyn.between([tmp_path / "0", tmp_path / "1"], step=3)
-    with pytest.raises(attndyn.UserError, match="two runs or more"):
-        attndyn.between([tmp_path / "0"])
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

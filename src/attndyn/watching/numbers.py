@@ -71,10 +71,8 @@ class Agreed(NamedTuple):
     """Rows that were compared."""
 
 
-Pair = tuple[
-    Float[Tensor, "batch output key"], Float[Tensor, "batch output key"], Bool[Tensor, "batch output key"]
-]
-"""u, v, and where both are to be compared."""
+Pair = tuple[Float[Tensor, "_ _ _"], Float[Tensor, "_ _ _"], Bool[Tensor, "_ _ _"]]
+"""u, v, and where both are to be compared: [batch, output, key]."""
 
 
 def agree(pairs: Sequence[Pair]) -> list[Agreed]:
