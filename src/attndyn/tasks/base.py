@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attndyn.tasks.sampler import Batch
 
 
@@ -18,8 +20,13 @@ class Sampler(Protocol):
         """The training batch of one step."""
         ...
 
-    def evaluation(self, size: int) -> Batch:
-        """The fixed evaluation examples."""
+    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
+        """The fixed evaluation examples of a part (valid or train), in batches of at most so many tokens of a replica,
+        if they can be divided."""
+        ...
+
+    def widest(self, size: int) -> Batch:
+        """A training batch that takes as much memory as any."""
         ...
 
 
@@ -41,12 +48,15 @@ class Task:
         raise NotImplementedError
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Any, ...]:
         """Tasks of equal shapes can train side by side: their batches and vocabularies are of one size."""
         raise NotImplementedError
 
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
         raise NotImplementedError
+
+    def embed(self, weights: Tensor) -> None:
+        """Changes word vectors [replica, word, width] at their start, if the task brings some."""
 
 
 @dataclass(frozen=True)
@@ -64,3 +74,8 @@ class Beside(Task):
 
         rest = iter(seeds)
         return Together([task.build([next(rest) for _ in range(count)], device) for task, count in self.parts])
+
+    def embed(self, weights: Tensor) -> None:
+        rows = weights.split([count for _, count in self.parts])
+        for (task, _), part in zip(self.parts, rows, strict=True):
+            task.embed(part)

@@ -23,6 +23,7 @@ class Trainer:
         self.condition, self.seeds, self.precision = condition, tuple(seeds), precision
         self.task = condition.task.build(seeds, device)
         self.model = condition.model.build(condition.task.vocabulary, seeds, condition.task.outputs).to(device)
+        condition.task.embed(self.model.embedding.weight.data)
         self.optimiser = FlatAdam(self.model, condition.optimiser)
         self.step = 0
         self.number = torch.zeros((), dtype=torch.int64, device=device)
@@ -36,6 +37,11 @@ class Trainer:
         self.model.train()
         self.learn(self.task.batch(self.step, self.condition.batch))
         self.step += 1
+
+    def widest(self) -> Batch:
+        """A training batch that takes as much memory as any."""
+        self.model.train()
+        return self.task.widest(self.condition.batch)
 
     def _learn(self, batch: Batch) -> None:
         with products(self.precision):
