@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 import attndyn
-from attndyn.models import Learned, Seq2Seq
+from attndyn.models import Classifier, Learned, Seq2Seq
 from attndyn.probes.lexical import lexical_probe
 from attndyn.tasks import Permutations
-from attndyn.tasks.sampler import CopySampler
+from attndyn.tasks.sampler import Batch, CopySampler
 from attndyn.watching import probes
 from attndyn.watching.examples import Examples
 from attndyn.watching.rules import Cell, only
@@ -54,6 +54,23 @@ def test_beta_by_intervention_is_the_closed_form_of_our_own_model(reading: Any) 
     examples = Examples((batch, Learned()), batch.target, batch_axis=1)
     beta = probes.lexical(model, examples, Cell(0), calls_of(model, examples))
     torch.testing.assert_close(beta, closed)
+
+
+@pytest.mark.parametrize("scoring", ["network", "linear"])
+@pytest.mark.parametrize("outputs", [2, 3])
+def test_beta_by_intervention_is_the_closed_form_of_our_own_classifier(scoring: Any, outputs: int) -> None:
+    """Texts of different lengths: β is softmax(γ_l) at the right class, and there is none at padding."""
+    generator = torch.Generator().manual_seed(0)
+    source = torch.randint(9, (1, 4, 6), generator=generator)
+    mask = torch.arange(6) < torch.tensor([6, 3, 1, 5])[:, None]
+    target = torch.randint(outputs, (1, 4, 1), generator=generator)
+    batch = Batch(source, torch.zeros_like(target), target, torch.zeros_like(target), mask[None])
+    model = Classifier(width=5, hidden=4, scoring=scoring).build(9, (0,), outputs).eval()
+    with torch.no_grad():
+        closed = lexical_probe(model, model.encode(batch), target)[0]
+    examples = Examples((batch, Learned()), target, batch_axis=1)
+    beta = probes.lexical(model, examples, Cell(0), calls_of(model, examples))
+    torch.testing.assert_close(beta, closed.masked_fill(~mask[:, None], torch.nan), equal_nan=True)
 
 
 def test_beta_of_bert_is_the_layer_with_one_hot_attention() -> None:
