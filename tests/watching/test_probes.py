@@ -277,5 +277,15 @@ def test_mistakes_in_an_intervention_say_so() -> None:
         under(attndyn.uniform(), layer="bert.encoder.layer.1.attention.slef")
     with pytest.raises(attndyn.UserError, match=r"shape \[3, 3\] does not fit"):
         under(attndyn.given(torch.eye(3)))
+    with pytest.raises(attndyn.UserError, match=r"no attention ran in 'classifier'"):
+        under(attndyn.uniform(), layer="classifier")
+    with pytest.raises(attndyn.UserError, match="there are 7 queries, so there is no query 9"):
+        under(attndyn.uniform(), query=9)
+    plain = nn.Linear(2, 2)
+    with (
+        pytest.raises(attndyn.UserError, match="no attention ran in Linear"),
+        attndyn.attention(plain, attndyn.uniform()),
+    ):
+        plain(torch.ones(1, 2))
     with pytest.raises(attndyn.UserError, match="has 2 heads, so there is no head 7"):
         under(attndyn.uniform(), head=7)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attndyn.errors import UserError, nearest
 from attndyn.models.rules import Uniform
-from attndyn.watching.tap import Place, Rule, Tap, folded, softmax
+from attndyn.watching.tap import Place, Rule, Tap, folded
 from attndyn.watching.undisturbed import bare
 
 
@@ -58,7 +58,7 @@ def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None, *, fill: b
     layer = cell.layer if layers is None else layer_name(cell.layer, layers)
 
     def restricted(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
-        learned = softmax(scores, mask)
+        learned = place.usual(place, scores, mask)
         if layer not in (None, place.layer):
             return learned
         _, heads, queries, _ = scores.shape
@@ -100,7 +100,8 @@ def attention(
     model: nn.Module, rule: Rule, *, layer: str | None = None, head: int | None = None, query: int | None = None
 ) -> Iterator[None]:
     """Inside, the model attends by this rule, in training as in evaluation; `layer` (a module's name), `head` and
-    `query` restrict it, and elsewhere attention stays learned."""
+    `query` restrict it, and elsewhere attention stays learned. Raises at the end if the model ran and the rule never
+    applied."""
     inner = bare(model)
     cell = Cell(layer, head, query)
     names = [name for name, _ in inner.named_modules()]
@@ -108,5 +109,14 @@ def attention(
         raise UserError(f"the model has no module {layer!r}; {nearest(layer, [name for name in names if name])}")
     if isinstance(layer, str) or cell != Cell():
         rule = only(rule, cell)
-    with Tap(inner, rule, keep=False):
+    with Tap(inner, rule, keep=False) as tap:
         yield
+    if not tap.passes:
+        return
+    if not tap.queries:
+        raise UserError(f"no attention ran in {type(inner).__name__}, so the rule was never applied")
+    if layer is not None and layer not in tap.queries:
+        raise UserError(f"no attention ran in {layer!r}; {nearest(layer, list(tap.queries))}")
+    most = max(count for name, count in tap.queries.items() if layer in (None, name))
+    if query is not None and not -most <= query < most:
+        raise UserError(f"there are {most} queries, so there is no query {query}")
