@@ -233,6 +233,24 @@ def test_padding_is_invisible_to_the_probes() -> None:
         torch.testing.assert_close(padded_one, plain, rtol=1e-3, atol=1e-6)
 
 
+def test_the_embedding_is_one_that_runs() -> None:
+    """BART names the weights that its encoder and decoder share, in a module that nobody calls."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    config = BartConfig(
+        vocab_size=20, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=16, pad_token_id=0,
+        bos_token_id=1, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=None,
+    )  # fmt: skip
+    model, words = BartForConditionalGeneration(config).eval(), tokens(1)
+    examples = Examples({"input_ids": words, "decoder_input_ids": words[:, :3]}, words[:, :3])
+    embedding = probes.find_embedding(model, examples)
+    assert embedding is model.model.encoder.embed_tokens
+    assert probes.gradient(model, examples, embedding).shape == (BATCH, 3, LENGTH)
+    with pytest.raises(attndyn.UserError, match="does not run when the model does"):
+        probes.find_embedding(model, examples, "model.shared")
+
+
 def test_uniform_and_given_attention() -> None:
     torch.manual_seed(0)
     model, words = bert().train(), tokens()
