@@ -16,8 +16,8 @@ from attndyn.watching.examples import Examples
 from attndyn.watching.rules import Cell, layer_name, only
 from attndyn.watching.tap import Call, Place, Rule, Tap
 
-ROWS = 128
-"""Examples of one forward pass; more are taken one part after another, so that memory stays small."""
+ROWS = 64
+"""Examples of one forward pass; more are taken one part after another, so that a CPU's cache holds them."""
 OUTPUTS = 32
 """Outputs of an example whose gradient is taken; of more, these many evenly spread."""
 
