@@ -126,7 +126,7 @@ class Worker:
 
     def _read(self, readings: tuple[Any, ...], slices: list[Batch]) -> list[tuple[str, Tensor]]:
         """What the readings give on all slices together."""
-        # thousands of texts are read in more operations than train on them; docs/speed.md says what TF32 changes
+        # thousands of texts are read in more operations than train on them: not in fp32, unless all is
         masked = slices[0].source_mask is not None
         precision: Precision = "tf32" if masked and self.trainer.precision != "fp32" else "fp32"
         work = partial(read, self.trainer, readings, precision)

@@ -77,11 +77,14 @@ class Judge:
 
     def _stages(self, id: str, condition: str) -> Iterator[tuple[str, Judgement]]:
         beta, alpha = (self.each(condition, f"half of {name} at") for name in ("A(α, β)", "A(α, α)"))
-        before = sum(b < a for b, a in zip(beta, alpha, strict=True))
-        interval = share_interval(before, len(beta))
+        before, behind = (sum(sign * b < sign * a for b, a in zip(beta, alpha, strict=True)) for sign in (1, -1))
         steps = f"β at steps {_range(beta)}, α at {_range(alpha)}"
-        yield id, Judgement(measured=f"{before} of {len(beta)} runs; {steps}", verdict=by_majority(interval),
-                            interval=interval, n=len(beta))  # fmt: skip
+        if before + behind == 0:
+            yield id, Judgement(measured=f"all {len(beta)} runs at the same checkpoint; {steps}", verdict=INCONCLUSIVE)
+            return
+        interval = share_interval(before, before + behind)
+        told = f"{before} before, {behind} after, {len(beta) - before - behind} at the same checkpoint; {steps}"
+        yield id, Judgement(measured=told, verdict=by_majority(interval), interval=interval, n=before + behind)
 
     def _exact(self) -> Iterator[tuple[str, Judgement]]:
         entropy = self.each(STANDARD, "attention entropy, start")

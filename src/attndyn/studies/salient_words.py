@@ -289,7 +289,7 @@ class SalientWords(Study):
         yield judge.table_one()
         yield Curves(
             name="agreement",
-            title="First the votes of the words, then the attention",
+            title="Votes of words and attention along training",
             caption="How often the peak of the gold attention of the other runs is among the top 5 % of β and of α, "
             "along training. A thin line is a run.",
             metric=(("A(α, β)", "β, the probe"), ("A(α, α)", "α, the attention of another seed")),
