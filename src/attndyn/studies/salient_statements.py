@@ -29,8 +29,8 @@ def _statement(id: str, source: str, statement: str, value: str, rule: str) -> S
 ABOVE = "the 95 % interval, over seeds and texts, of its distance from Â lies above 0"
 STATEMENTS = (
     _statement("S-01", f"{PAPER} abstract, §1", "β finds the words that will be attended to before α does", "direction",
-               "of the standard runs in which A(α_gold, β) and A(α_gold, α) reach half of their final values at different "
-               "checkpoints, in more than half β is first, by the interval of that share"),
+               "of the standard runs in which A(α_gold, β) and A(α_gold, α) reach half of their final values at "
+               "different checkpoints, in more than half β is first, by the interval of that share"),
     _statement("S-02", f"{PAPER} §2.2, table 1", "α goes where β is large: A(α, β) far above Â",
                "direction here (55.2 and 60.2 in translation, log)", f"A(α, β of another seed): {ABOVE}"),
     _statement("S-03", f"{PAPER} §2.3", "attention is near uniform at the start of training", "direction",
