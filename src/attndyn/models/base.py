@@ -13,9 +13,17 @@ from attndyn.tasks.sampler import Batch
 class Model(nn.Module):
     """Three steps; α stands between the second and the third. A classifier has one head and one query."""
 
+    def embed(self, batch: Batch) -> Float[Tensor, "replica batch key width"]:
+        """The source words as vectors."""
+        raise NotImplementedError(f"{type(self).__name__} does not show its word vectors")
+
+    def encode_vectors(self, batch: Batch, embedded: Float[Tensor, "replica batch key width"]) -> Any:
+        """As `encode`, from these vectors in place of the words' own."""
+        raise NotImplementedError(f"{type(self).__name__} does not take other word vectors")
+
     def encode(self, batch: Batch) -> Any:
         """Everything that does not depend on α."""
-        raise NotImplementedError
+        return self.encode_vectors(batch, self.embed(batch))
 
     def scores(self, states: Any) -> Float[Tensor, "replica batch head query key"]:
         """Attention logits."""

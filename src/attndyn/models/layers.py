@@ -4,17 +4,27 @@ Each layer stacks the parameters of R plain PyTorch modules, under the names and
 that a slice of it *is* the plain module. The modules are made by PyTorch's own initialisers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attndyn.kernels import lstm
 
 State = tuple[Float[Tensor, "replica batch hidden"], Float[Tensor, "replica batch hidden"]]
+
+
+def drawn(make: Callable[[], dict[str, nn.Module]], seeds: Sequence[int]) -> dict[str, list[nn.Module]]:
+    """The parts of a model for each seed, drawn by PyTorch's own initialisers; the random state is left alone."""
+    copies = []
+    with torch.random.fork_rng(devices=[]):
+        for seed in seeds:
+            torch.manual_seed(seed)
+            copies.append(make())
+    return {name: [copy[name] for copy in copies] for name in copies[0]}
 
 
 class Stacked(nn.Module):
@@ -49,6 +59,17 @@ def linear(
 
 class Embedding(Stacked):
     weight: Float[Tensor, "replica vocabulary width"]
+
+    def forward(self, tokens: Int[Tensor, "replica batch length"]) -> Float[Tensor, "replica batch length width"]:
+        return take(self.weight, tokens.flatten(1)).unflatten(1, tokens.shape[1:])
+
+
+def take(
+    table: Float[Tensor, "replica row width"], rows: Int[Tensor, "replica count"]
+) -> Float[Tensor, "replica count width"]:
+    """Rows of each replica's own table. Its gradient adds row by row, which a GPU can record."""
+    first = table.shape[1] * torch.arange(len(table), device=table.device)
+    return table.flatten(0, 1).index_select(0, (rows + first[:, None]).flatten()).unflatten(0, rows.shape)
 
 
 class LSTM(Stacked):
@@ -106,11 +127,74 @@ class LSTM(Stacked):
         if table.shape[1] < table.shape[2]:
             inputs, rows = torch.baddbmm(bias, table, self.weight_ih_l0.mT), tokens
         else:
-            first = len(table[0]) * torch.arange(len(table), device=table.device)
-            embedded = F.embedding((tokens + first[:, None, None]).flatten(1), table.flatten(0, 1))
+            embedded = take(table, tokens.flatten(1))
             inputs, rows = torch.baddbmm(bias, embedded, self.weight_ih_l0.mT), None
         states, h, c = Recurrence.apply(inputs, rows, self.weight_hh_l0, *start, tokens.shape[2])
         return states, (h, c)
+
+
+class BiLSTM(Stacked):
+    """One layer over vectors of texts of different lengths, in one direction or in both, as the plain modules are.
+
+    The backward direction reverses each text within its own length, so that it meets no padding before the text.
+    """
+
+    weight_ih_l0: Float[Tensor, "replica gates in"]
+    weight_hh_l0: Float[Tensor, "replica gates hidden"]
+    bias_ih_l0: Float[Tensor, "replica gates"]
+    bias_hh_l0: Float[Tensor, "replica gates"]
+    # and the same with the ending _reverse, if there are two directions
+
+    def forward(
+        self, inputs: Float[Tensor, "replica batch length in"], mask: Bool[Tensor, "replica batch length"] | None = None
+    ) -> Float[Tensor, "replica batch length states"]:
+        """The states of both directions side by side; what stands at padding means nothing."""
+        run = self.stacked if inputs.is_cuda else self.one_by_one
+        weights = list(self.parameters())
+        if len(weights) == 4:
+            return run([inputs], [weights])[0]
+        back = backwards(inputs.shape[1:3], mask, inputs.device)
+        ahead, behind = run([inputs, along(inputs, back)], [weights[:4], weights[4:]])
+        return torch.cat([ahead, along(behind, back)], dim=-1)
+
+    def one_by_one(self, inputs: Sequence[Tensor], weights: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+        """Each direction and replica through PyTorch's own LSTM."""
+        states = []
+        for x, parameters in zip(inputs, weights, strict=True):
+            zero = x.new_zeros(1, x.shape[1], parameters[1].shape[2])
+            each = zip(x.unbind(), *(parameter.unbind() for parameter in parameters), strict=True)
+            ran = [torch.lstm(row, (zero, zero), own, True, 1, 0.0, self.training, False, True) for row, *own in each]
+            states.append(torch.stack([one[0] for one in ran]))
+        return states
+
+    def stacked(self, inputs: Sequence[Tensor], weights: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+        """Both directions of all replicas as one batched program."""
+        x = torch.cat(list(inputs))
+        w_ih, w_hh, b_ih, b_hh = (torch.cat(parts) for parts in zip(*weights, strict=True))
+        zero = x.new_zeros(*x.shape[:2], w_hh.shape[2])
+        projected = torch.baddbmm((b_ih + b_hh)[:, None], x.flatten(1, 2), w_ih.mT)
+        states, _, _ = Recurrence.apply(projected, None, w_hh, zero, zero, x.shape[2])
+        return list(states.chunk(len(inputs)))
+
+
+def backwards(
+    shape: Sequence[int], mask: Bool[Tensor, "replica batch length"] | None, device: torch.device
+) -> Int[Tensor, "replica batch length"]:
+    """For each position of a text, the one as far from its end; padding, which comes last, stays where it is."""
+    position = torch.arange(shape[1], device=device)
+    if mask is None:
+        return position.flip(0).expand(1, *shape)
+    length = mask.sum(dim=-1, keepdim=True)
+    return torch.where(position < length, length - 1 - position, position)
+
+
+def along(
+    x: Float[Tensor, "replica batch length width"], order: Int[Tensor, "#replica batch length"]
+) -> Float[Tensor, "replica batch length width"]:
+    """The positions of each text in another order."""
+    batch, length = x.shape[1:3]
+    first = length * torch.arange(batch, device=x.device)[:, None]
+    return take(x.flatten(1, 2), (order + first).flatten(1).expand(len(x), -1)).unflatten(1, (batch, length))
 
 
 class Recurrence(torch.autograd.Function):

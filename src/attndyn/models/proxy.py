@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from attndyn.models import layers
@@ -45,9 +45,9 @@ class ProxyModel(Model):
         table, tokens = self.embedding.weight, batch.source.flatten(1)
         # what is smaller goes through the output map: all words once, or the words of the batch
         if table.shape[1] <= tokens.shape[1]:
-            values = take(table @ self.output.weight.mT, tokens)
+            values = layers.take(table @ self.output.weight.mT, tokens)
         else:
-            values = take(table, tokens) @ self.output.weight.mT
+            values = layers.take(table, tokens) @ self.output.weight.mT
         values = values.view(replicas, size, keys, -1)
         return Votes(values, values.new_zeros(replicas, size, batch.target.shape[2], 0))
 
@@ -66,9 +66,3 @@ class ProxyModel(Model):
     def _biased(self, logits: Float[Tensor, "replica batch row output"]) -> Float[Tensor, "replica batch row output"]:
         bias = getattr(self.output, "bias", None)
         return logits if bias is None else logits + bias[:, None, None]
-
-
-def take(
-    table: Float[Tensor, "replica row width"], rows: Int[Tensor, "replica count"]
-) -> Float[Tensor, "replica count width"]:
-    return table.gather(1, rows[..., None].expand(-1, -1, table.shape[2]))

@@ -47,12 +47,7 @@ def plain_modules(spec: Seq2Seq, vocabulary: int) -> dict[str, nn.Module]:
 class Seq2SeqModel(Model):
     def __init__(self, spec: Seq2Seq, vocabulary: int, seeds: Sequence[int]) -> None:
         super().__init__()
-        copies = []
-        with torch.random.fork_rng(devices=[]):
-            for seed in seeds:
-                torch.manual_seed(seed)
-                copies.append(plain_modules(spec, vocabulary))
-        parts = {name: [copy[name] for copy in copies] for name in copies[0]}
+        parts = layers.drawn(lambda: plain_modules(spec, vocabulary), seeds)
         self.activation = torch.tanh if spec.reading == "code" else torch.relu
         self.embedding = layers.Embedding(parts["embedding"])
         self.encoder = layers.LSTM(parts["encoder"])

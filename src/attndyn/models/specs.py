@@ -10,6 +10,7 @@ from attndyn.errors import UserError
 
 if TYPE_CHECKING:
     from attndyn.models.base import Model
+    from attndyn.models.classifier import ClassifierModel
     from attndyn.models.proxy import ProxyModel
     from attndyn.models.seq2seq import Seq2SeqModel
 
@@ -59,3 +60,29 @@ class Proxy(ModelSpec):
         from attndyn.models.proxy import ProxyModel
 
         return ProxyModel(self, vocabulary, seeds, vocabulary if outputs is None else outputs)
+
+
+@dataclass(frozen=True)
+class Classifier(ModelSpec):
+    """The classifier of `models/classifier.py`."""
+
+    width: int = 300
+    """Of the word vectors."""
+    hidden: int = 256
+    """Of the LSTM, each direction, and of the attention network."""
+    directions: int = 2
+    scoring: Literal["network", "linear"] = "network"
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.hidden) < 1 or self.directions not in (1, 2):
+            raise UserError(
+                f"width and hidden must be at least 1 and directions 1 or 2, not {self.width}, {self.hidden} and "
+                f"{self.directions}"
+            )
+
+    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> ClassifierModel:
+        from attndyn.models.classifier import ClassifierModel
+
+        if outputs is None or outputs < 2:
+            raise UserError(f"a classifier needs at least two classes, not {outputs}")
+        return ClassifierModel(self, vocabulary, seeds, outputs)

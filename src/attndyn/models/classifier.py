@@ -1,0 +1,73 @@
+"""The classifier: a (Bi)LSTM over word vectors, one attention, and a vote of every position (Snell et al. §2.4).
+
+Every position l votes for the classes with γ_l = W h_l + b, and the answer is Σ α_l γ_l. With two classes there is one
+vote, for the second class; the first stands at 0. So the lexical probe is β_l = softmax(γ_l) at the right class, and
+p(right) = σ(Σ α_l σ⁻¹(β_l)).
+
+The attention logits are a small network of h_l with one hidden layer of ReLU (the paper), or a linear map αᵀh_l without
+bias (their blog). Follows the authors' program where the text is silent: all other maps have biases, embeddings start
+from N(0, 1).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attndyn.models import layers
+from attndyn.models.base import Model
+from attndyn.models.specs import Classifier
+from attndyn.tasks.sampler import Batch
+
+
+class Votes(NamedTuple):
+    """What the attention works on."""
+
+    keys: Float[Tensor, "replica batch key states"]  # encoder states h_l
+    values: Float[Tensor, "replica batch key output"]  # γ_l
+
+
+def plain_modules(spec: Classifier, vocabulary: int, outputs: int) -> dict[str, nn.Module]:
+    """The model's parts as plain PyTorch modules."""
+    states = spec.directions * spec.hidden
+    parts: dict[str, nn.Module] = {
+        "embedding": nn.Embedding(vocabulary, spec.width),
+        "encoder": nn.LSTM(spec.width, spec.hidden, bidirectional=spec.directions == 2),
+    }
+    if spec.scoring == "network":
+        parts |= {"attention": nn.Linear(states, spec.hidden), "score": nn.Linear(spec.hidden, 1)}
+    else:
+        parts["score"] = nn.Linear(states, 1, bias=False)
+    return parts | {"output": nn.Linear(states, outputs if outputs > 2 else 1)}
+
+
+class ClassifierModel(Model):
+    def __init__(self, spec: Classifier, vocabulary: int, seeds: Sequence[int], outputs: int) -> None:
+        super().__init__()
+        parts = layers.drawn(lambda: plain_modules(spec, vocabulary, outputs), seeds)
+        self.embedding = layers.Embedding(parts["embedding"])
+        self.encoder = layers.BiLSTM(parts["encoder"])
+        self.attention = layers.Linear(parts["attention"]) if "attention" in parts else None
+        self.score, self.output = layers.Linear(parts["score"]), layers.Linear(parts["output"])
+
+    def embed(self, batch: Batch) -> Float[Tensor, "replica batch key width"]:
+        return self.embedding(batch.source)
+
+    def encode_vectors(self, batch: Batch, embedded: Float[Tensor, "replica batch key width"]) -> Votes:
+        keys = self.encoder(embedded, batch.source_mask)
+        votes = self.output(keys)
+        return Votes(keys, votes if votes.shape[-1] > 1 else F.pad(votes, (1, 0)))
+
+    def scores(self, states: Votes) -> Float[Tensor, "replica batch head query key"]:
+        keys = states.keys if self.attention is None else self.attention(states.keys).relu()
+        return self.score(keys)[:, :, None, None, :, 0]
+
+    def read(
+        self, states: Votes, alpha: Float[Tensor, "replica batch head query key"]
+    ) -> Float[Tensor, "replica batch query output"]:
+        return alpha[:, :, 0] @ states.values
+
+    def read_each(self, states: Votes) -> Float[Tensor, "replica batch query key output"]:
+        return states.values[:, :, None]
