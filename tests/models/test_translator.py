@@ -4,17 +4,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from reference.translator import PlainTranslator
+from reference.translator import SOURCES, TARGETS, WORDS, PlainTranslator, sentences
 
 from attndyn.errors import UserError
 from attndyn.models import Learned, OneHot, Translator, Uniform
 from attndyn.models.base import Model
 from attndyn.models.layers import BiLSTM
 from attndyn.models.translator import TranslatorModel
-from attndyn.tasks.sampler import Batch
 
-HIDDEN, WORDS = 6, 13
-SOURCES, TARGETS = [3, 6, 1, 5], [4, 2, 5, 1]
+HIDDEN = 6
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 heads = pytest.mark.parametrize("head", ["hidden", "linear"])
 groups = pytest.mark.parametrize("seeds", [(4,), (0, 4, 2)], ids=["one replica", "three replicas"])
@@ -25,21 +23,6 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Both ways through an LSTM: what a CPU takes, and what a GPU takes."""
     monkeypatch.setattr(BiLSTM, "one_by_one", getattr(BiLSTM, request.param))
     return request.param
-
-
-def sentences(replicas: int, more: int = 0) -> Batch:
-    """Pairs of different lengths, padded with words that must not matter."""
-
-    def side(lengths: list[int], seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-        draw, longest = torch.Generator().manual_seed(seed), max(lengths)
-        words = torch.randint(WORDS, (replicas, len(lengths), longest), generator=draw)
-        rest = torch.randint(WORDS, (replicas, len(lengths), more), generator=draw)
-        mask = (torch.arange(longest + more) < torch.tensor(lengths)[:, None]).expand(replicas, -1, -1)
-        return torch.cat([words, rest], dim=-1), mask
-
-    (source, source_mask), (target, target_mask) = side(SOURCES, 0), side(TARGETS, 1)
-    shifted = torch.cat([torch.zeros_like(target[..., :1]), target[..., :-1]], dim=-1)
-    return Batch(source, shifted, target, torch.zeros_like(target), source_mask, target_mask)
 
 
 def build(head: str, seeds: tuple[int, ...]) -> tuple[TranslatorModel, list[PlainTranslator]]:

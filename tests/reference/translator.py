@@ -10,6 +10,11 @@ linear head: logits = W_o (s_t + c_t) + b_o
 import torch
 from torch import Tensor, nn
 
+from attndyn.tasks.sampler import Batch
+
+WORDS = 13
+SOURCES, TARGETS = [3, 6, 1, 5], [4, 2, 5, 1]
+
 
 class PlainTranslator(nn.Module):
     """Parts are made in the order: embedding, encoder, decoder, hidden, output, query, context."""
@@ -53,3 +58,18 @@ class PlainTranslator(nn.Module):
                 name = f"{part}.lstms.{layer}.{rest.replace('_l1', '_l0')}"
             found[name] = parameter
         return found
+
+
+def sentences(replicas: int, more: int = 0) -> Batch:
+    """Pairs of different lengths, padded with words that must not matter."""
+
+    def side(lengths: list[int], seed: int) -> tuple[Tensor, Tensor]:
+        draw, longest = torch.Generator().manual_seed(seed), max(lengths)
+        words = torch.randint(WORDS, (replicas, len(lengths), longest), generator=draw)
+        rest = torch.randint(WORDS, (replicas, len(lengths), more), generator=draw)
+        mask = (torch.arange(longest + more) < torch.tensor(lengths)[:, None]).expand(replicas, -1, -1)
+        return torch.cat([words, rest], dim=-1), mask
+
+    (source, source_mask), (target, target_mask) = side(SOURCES, 0), side(TARGETS, 1)
+    shifted = torch.cat([torch.zeros_like(target[..., :1]), target[..., :-1]], dim=-1)
+    return Batch(source, shifted, target, torch.zeros_like(target), source_mask, target_mask)
