@@ -101,8 +101,9 @@ def test_recorded_values_are_those_of_the_trainer(uninterrupted: dict[str, bytes
     for _ in range(9):
         worker.trainer.advance()
     with torch.no_grad():
-        logits, alpha = worker.trainer.model.eval()(worker.examples, HARD.rule)
-        loss = float(Likelihood()(logits, alpha, worker.examples)[0])
+        (examples,) = worker.examples["valid"]
+        logits, alpha = worker.trainer.model.eval()(examples, HARD.rule)
+        loss = float(Likelihood()(logits, alpha, examples)[0])
     (row,) = [row for row in rows_of(uninterrupted, "hard", 2) if "step=9, metric='loss'" in row]
     assert row == repr(Row("hard", 2, 9, "loss", loss))
 

@@ -52,13 +52,13 @@ class WordsAlone(Study):
             batch=64,
             evaluation=4000,
             readings=(Answers(every=epoch),),
-            best="loss",
+            best=("lowest loss",),
         )
 
 
 def votes(run: attndyn.Run, seed: int) -> np.ndarray:
     """W e of each word at the best epoch, [word, label]: β_px before its softmax, without the bias."""
-    weights = run.weights("proxy", seed)
+    weights = run.weights("proxy", seed, "lowest loss")
     return weights["embedding.weight"] @ weights["output.weight"].T
 
 

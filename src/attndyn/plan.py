@@ -48,12 +48,11 @@ class Unit:
         shares = [(condition, len(list(group))) for condition, group in groupby(self.replicas, lambda r: r.condition)]
         optimisers = [r.condition.optimiser.row(r.condition.seeds.index(r.seed)) for r in self.replicas]
         first = replace(shares[0][0], optimiser=beside(optimisers))
-        if len(shares) == 1:
-            return first
+        given, followed = ([(getattr(one, name), count) for one, count in shares] for name in ("task", "rule"))
         return replace(
             first,
-            task=tasks.Beside(tuple((condition.task, count) for condition, count in shares)),
-            rule=rules.Beside(tuple((condition.rule, count) for condition, count in shares)),
+            task=given[0][0] if same(given) else tasks.Beside(tuple(given)),
+            rule=followed[0][0] if same(followed) else rules.Beside(tuple(followed)),
         )
 
 
@@ -95,6 +94,10 @@ def together(replicas: Sequence[Replica]) -> list[list[Replica]]:
         else:
             groups.append((shape, [replica]))
     return [group for _, group in groups]
+
+
+def same(shares: Sequence[tuple[Any, int]]) -> bool:
+    return all(one == shares[0][0] for one, _ in shares)
 
 
 def slices(replicas: list[Replica], most: int) -> list[list[Replica]]:

@@ -36,6 +36,8 @@ SAVE_SECONDS = 5.0
 SAVE_SHARE = 0.05
 """At most this share of the time goes into saving."""
 SEGMENT_SECONDS = 1.0
+TOKENS, TOKENS_ON_GPU = 1 << 14, 1 << 20
+"""Of all replicas, that are read at once: what stays in a CPU's cache, or fills a GPU."""
 MEMORY_SHARE = 0.35
 """Of the free memory of a GPU, how much the tensors of a chunk may fill: graphs keep pools of their own, and up to 2.5
 times as much was seen to be taken. More replicas at once would not be faster."""
@@ -62,9 +64,14 @@ class Worker:
     def __init__(self, unit: Unit, device: str, precision: Precision = "fp32") -> None:
         self.unit = unit
         self.trainer = Trainer(unit.condition, unit.seeds, device, precision)
-        self.examples = self.trainer.task.evaluation(self.trainer.condition.evaluation)
+        condition = self.trainer.condition
+        tokens = (TOKENS if device == "cpu" else TOKENS_ON_GPU) // len(unit.replicas)
+        self.examples = {
+            part: self.trainer.task.slices(condition.evaluation, part, tokens)
+            for part in sorted({reading.on for reading in condition.readings})
+        }
         self.readers: dict[tuple[Any, ...], Replayed[list[tuple[str, Tensor]]]] = {}
-        self.best = Best(self.trainer.optimiser.values) if self.trainer.condition.best else None
+        self.best = [Best(wanted, self.trainer.optimiser.values) for wanted in condition.best]
 
     @property
     def finished(self) -> bool:
@@ -94,42 +101,72 @@ class Worker:
         if not due:
             return None
         self.trainer.model.eval()
-        reader = self.readers.setdefault(due, Replayed(partial(read, self.trainer, due)))
-        values = [(name, value.clone()) for name, value in reader(self.examples)]
-        if self.best is not None:
-            found = dict(values).get(self.trainer.condition.best)
+        values = [
+            named
+            for part, slices in self.examples.items()
+            if (wanted := tuple(reading for reading in due if reading.on == part))
+            for named in self._read(wanted, slices)
+        ]
+        for best in self.best:
+            found = dict(values).get(best.metric)
             if found is not None:
-                self.best.update(found, step, self.trainer.optimiser.values)
+                best.update(found, step, self.trainer.optimiser.values)
             elif step == 0:  # where every reading is due
                 names = ", ".join(name for name, value in values if value.ndim == 1)
-                raise UserError(f"no reading gives {self.trainer.condition.best!r}; there are {names}")
+                raise UserError(f"no reading gives {best.metric!r}; there are {names}")
         return Observation(step, values)
 
+    def _read(self, readings: tuple[Any, ...], slices: list[Batch]) -> list[tuple[str, Tensor]]:
+        """What the readings give on all slices together; a reading of one slice is recorded as a graph."""
+        if len(slices) == 1 and slices[0].source_mask is None:
+            reader = self.readers.setdefault(readings, Replayed(partial(read, self.trainer, readings)))
+            return [(name, value.clone()) for name, value in reader(slices[0])]
+        found: dict[str, list[Tensor]] = {}
+        for batch in slices:
+            for name, value in read(self.trainer, readings, batch):
+                found.setdefault(name, []).append(value)
+        weights = torch.tensor([counted(batch) for batch in slices], device=slices[0].source.device)
+        return [(name, together(values, weights)) for name, values in found.items()]
+
     def state(self) -> dict[str, Tensor]:
-        return self.trainer.state() | ({} if self.best is None else self.best.state())
+        return self.trainer.state() | {name: value for best in self.best for name, value in best.state().items()}
 
     def load(self, state: dict[str, Tensor]) -> None:
         self.trainer.load(state)
-        if self.best is not None:
-            self.best.load(state)
+        for best in self.best:
+            best.load(state)
 
     def kept(self) -> dict[str, Tensor]:
-        """The best weights of every replica, by its place in the run and the parameter's name."""
-        if self.best is None:
-            return {}
+        """The best weights of every replica, by its place in the run, what is best in them and the parameter's name."""
         names = [name for name, _ in self.trainer.model.named_parameters()]
-        views = dict(zip(names, self.trainer.optimiser.views(self.best.weights), strict=True))
         return {
-            f"{replica.place}.{name}": view[row].contiguous().cpu()
+            f"{replica.place}.{best.wanted}.{name}": view[row].contiguous().cpu()
+            for best in self.best
+            for name, view in zip(names, self.trainer.optimiser.views(best.weights), strict=True)
             for row, replica in enumerate(self.unit.replicas)
-            for name, view in views.items()
         }
 
 
 def read(trainer: Trainer, readings: Sequence[Any], examples: Batch) -> list[tuple[str, Tensor]]:
     with products("fp32"):
         trace = Trace(trainer.model, trainer.condition.rule, examples)
-        return [named for reading in readings for named in reading.run(trace)]
+        return [
+            (name if reading.on == "valid" else f"{reading.on} {name}", value)
+            for reading in readings
+            for name, value in reading.run(trace)
+        ]
+
+
+def counted(batch: Batch) -> int:
+    """Target positions of a replica: what a metric of a slice weighs."""
+    return batch.target[0].numel() if batch.target_mask is None else int(batch.target_mask[0].sum())
+
+
+def together(values: list[Tensor], weights: Tensor) -> Tensor:
+    """A metric is the mean over the target positions of all slices; arrays of examples stand one after the other."""
+    if values[0].ndim > 1:
+        return torch.cat(values, dim=1)
+    return (torch.stack(values, dim=1) * weights).sum(dim=1) / weights.sum()
 
 
 class Runner:
@@ -270,7 +307,7 @@ def memory(unit: Unit, device: str, precision: Precision) -> int:
     worker = Worker(unit, device, precision)
     built = torch.cuda.memory_allocated()
     peaks = []
-    for act in (worker.trainer.advance, worker.observe):
+    for act in (partial(worker.trainer.learn, worker.trainer.widest()), worker.observe):
         torch.cuda.reset_peak_memory_stats()
         act()
         peaks.append(torch.cuda.max_memory_allocated() - built)

@@ -86,4 +86,6 @@ def test_keep_takes_the_first_examples(examples: int, trace: Trace) -> None:
 def test_readings_are_data() -> None:
     kinds = (Answers, Attention, Lexical, MeanState, Keep)
     assert len({spec.digest(kind(every=2)) for kind in kinds}) == len(kinds)
-    assert json.dumps(spec.encode(Keep(every=2))) == '{"kind": "Keep", "every": 2, "examples": 1}'
+    assert (
+        json.dumps(spec.encode(Keep(every=2))) == '{"kind": "Keep", "every": 2, "at": [], "on": "valid", "examples": 1}'
+    )

@@ -24,7 +24,7 @@ def test_trained_on_real_text_it_ranks_words_as_its_logistic_twin() -> None:
     trainer = Trainer(condition(), [0])
     for _ in range(400):
         trainer.advance()
-    batch = trainer.task.evaluation(1000)
+    batch = trainer.task.slices(1000, "valid", 1_000_000)[0]
     with torch.no_grad():
         logits, _ = trainer.model.eval()(batch, Uniform())
         votes = trainer.model.embedding.weight[0] @ trainer.model.output.weight[0].T
@@ -52,7 +52,7 @@ def test_padding_and_neighbours_are_invisible() -> None:
 
 
 def test_the_sum_is_the_mean_times_the_answers() -> None:
-    batch = TASK.build([0]).evaluation(8)
+    batch = TASK.build([0]).slices(8, "valid", 1000)[0]
     logits = torch.randn(1, 8, 1, 2, generator=torch.Generator().manual_seed(0))
     mean, total = (Likelihood(total=t)(logits, logits, batch) for t in (False, True))
     torch.testing.assert_close(total, 8 * mean)

@@ -8,7 +8,7 @@ import torch
 
 from attndyn.errors import UserError
 from attndyn.tasks.corpus import LabelledText, ParallelText, loaded
-from attndyn.tasks.ragged import RaggedSampler
+from attndyn.tasks.ragged import RaggedSampler, examined
 from attndyn.tasks.text import pairs
 
 SOURCES = [list("abc"), list("d"), list("ab"), list("cdab"), list("aa"), list("bd"), list("c")]
@@ -56,12 +56,39 @@ def test_a_seed_sees_the_same_examples_in_any_company_and_when_resumed() -> None
     assert lines(RaggedSampler(MADE, MADE, [5]).batch(9, 2), 0) == lines(alone.batch(9, 2), 0)
 
 
-def test_the_evaluation_examples_are_the_first_for_every_seed() -> None:
-    batch = RaggedSampler(MADE, MADE, [0, 5]).evaluation(3)
-    assert (
-        lines(batch, 0) == lines(batch, 1) == [(tuple(s), tuple(t)) for s, t in zip(SOURCES, TARGETS, strict=True)][:3]
-    )
-    assert RaggedSampler(MADE, MADE, [0]).evaluation(100).source.shape[1] == 7
+@pytest.mark.parametrize("tokens", [1, 6, 100])
+def test_the_evaluation_examples_are_the_first_for_every_seed_from_short_to_long(tokens: int) -> None:
+    slices = RaggedSampler(MADE, MADE, [0, 5]).slices(3, "valid", tokens)
+    found = [[line for batch in slices for line in lines(batch, replica)] for replica in (0, 1)]
+    wanted = [(tuple(s), tuple(t)) for s, t in zip(SOURCES, TARGETS, strict=True)][:3]
+    assert found[0] == found[1] == sorted(wanted, key=lambda pair: len(pair[0]))
+    for batch in slices:
+        assert batch.source[0].numel() <= tokens or batch.source.shape[1] == 1
+    assert len(slices) == {1: 3, 6: 2, 100: 1}[tokens]
+
+
+def test_training_examples_can_be_judged_too() -> None:
+    slices = RaggedSampler(MADE, pairs(SOURCES[:4], TARGETS[:4]), [0]).slices(100, "train", 100)
+    found = [line for batch in slices for line in lines(batch, 0)]
+    assert len(found) == 4
+    assert len(set(found) & set(WHOLE)) == len(set(found))
+    with pytest.raises(UserError, match="valid or train, not 'test'"):
+        RaggedSampler(MADE, MADE, [0]).slices(100, "test", 100)
+
+
+def test_batches_of_one_class_of_lengths_share_a_width_and_waste_little() -> None:
+    lengths = np.exp(np.random.default_rng(0).normal(3, 1, 3000)).astype(int) + 1
+    text = pairs([["w"] * length for length in lengths], [["x"]] * 3000)
+    sampler = RaggedSampler(text, text, [0, 1])
+    batches = [sampler.batch(step, 32) for step in range(3000 // 32)]
+    widths = [batch.source.shape[2] for batch in batches]
+    assert len(set(widths)) <= 12
+    assert sampler.widest(32).source.shape[2] == max(widths) == lengths.max()
+    real = sum(int(batch.source_mask.sum()) for batch in batches)
+    padded = sum(batch.source.numel() for batch in batches)
+    unsorted = 32 * sum(lengths[start : start + 32].max() for start in range(0, 2976, 32)) * 2
+    assert padded < 1.5 * real < unsorted
+    assert widths != sorted(widths)
 
 
 def test_an_example_without_words_is_refused() -> None:
@@ -74,10 +101,11 @@ def test_the_shipped_texts() -> None:
     assert task.outputs == 2
     assert task.epoch(64) == 4460 // 64
     examples = loaded(task)
-    batch = task.build([0]).evaluation(20)
+    (batch,) = task.build([0]).slices(20, "valid", 100_000)
+    texts = examined(examples.train, examples.valid, 20, "valid").source
     for row in range(20):
         words = batch.source[0, row][batch.source_mask[0, row]].tolist()
-        assert words == examples.valid.source.ids[slice(*examples.valid.source.offsets[row : row + 2])].tolist()
+        assert words == texts.ids[slice(*texts.offsets[row : row + 2])].tolist()
         assert examples.words[words[0]] == "<bos>"
     assert set(np.unique(examples.valid.target.ids)) == {0, 1}
     assert examples.valid.target.words == examples.answers

@@ -72,7 +72,8 @@ def test_other_text_or_settings_are_another_model(tmp_path: Path, monkeypatch: p
 
 def test_the_decoder_reads_the_target_one_position_late(tmp_path: Path) -> None:
     task = own(tmp_path)
-    for batch in (task.build([0, 3]).batch(2, 4), task.build([0, 3]).evaluation(5)):
+    sampler = task.build([0, 3])
+    for batch in (sampler.batch(2, 4), sampler.widest(4), *sampler.slices(5, "valid", 30)):
         assert (batch.shifted[..., 0] == task.start).all()
         assert torch.equal(batch.shifted[..., 1:], batch.target[..., :-1])
         assert (batch.source[..., 0] == task.start).all()

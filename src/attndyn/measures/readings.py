@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from attndyn.errors import UserError
 from attndyn.training.condition import Likelihood
@@ -23,16 +23,19 @@ Values = Iterator[tuple[str, "Tensor"]]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Runs at step 0, every `every` steps, and after the last step."""
+    """Runs at step 0, every `every` steps, at the steps `at`, and after the last step."""
 
     every: int
+    at: tuple[int, ...] = ()
+    on: Literal["valid", "train"] = "valid"
+    """The examples that are read; on training examples the names begin with "train"."""
 
     def __post_init__(self) -> None:
         if self.every < 1:
             raise UserError(f"a reading is taken every 1 or more steps, not every {self.every}")
 
     def due(self, step: int, last: int) -> bool:
-        return step % self.every == 0 or step == last
+        return step % self.every == 0 or step in self.at or step == last
 
     def run(self, trace: Trace) -> Values:
         raise NotImplementedError
@@ -125,3 +128,22 @@ class Keep(Reading):
         yield "beta", trace.beta[:, first].to(torch.float16)
         for name in ("source", "target", "align"):
             yield name, getattr(trace.batch, name)[:, first].to(torch.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores(Reading):
+    """Keeps α, β (as log-odds of the right answer) and, by gradient, Δ of every word of every example, one after the
+    other, for measures across steps and runs. For models with one head and one answer to a text."""
+
+    influence: bool = True
+
+    def run(self, trace: Trace) -> Values:
+        mask = trace.batch.source_mask
+
+        def flat(values: Tensor) -> Tensor:
+            return values.flatten(1) if mask is None else values[mask].view(len(values), -1)
+
+        if self.influence:  # first: α and β need no second forward pass then
+            yield "delta", flat(trace.influence)
+        yield "alpha", flat(trace.alpha[:, :, 0, 0])
+        yield "beta", flat(trace.log_odds[:, :, 0])

@@ -28,3 +28,10 @@ def lexical_probe(
         right = target[:, part, :, None, None].expand(*logits.shape[:-1], 1)
         slices.append((logits.gather(-1, right)[..., 0] - logits.logsumexp(dim=-1)).exp())
     return torch.cat(slices, dim=1)
+
+
+def log_odds(logits: Float[Tensor, "*rows output"], target: Int[Tensor, "*#rows"]) -> Float[Tensor, "*rows"]:
+    """log p/(1 − p) of the right output: with two outputs, the difference of their logits."""
+    right = target[..., None].expand(*logits.shape[:-1], 1)
+    others = logits.scatter(-1, right, -torch.inf).logsumexp(dim=-1)
+    return logits.gather(-1, right)[..., 0] - others

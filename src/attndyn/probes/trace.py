@@ -9,7 +9,8 @@ from torch import Tensor
 
 from attndyn.models.base import Model
 from attndyn.models.rules import AttentionRule
-from attndyn.probes.lexical import lexical_probe
+from attndyn.probes.influence import gradient_influence
+from attndyn.probes.lexical import lexical_probe, log_odds
 from attndyn.tasks.sampler import Batch
 
 
@@ -33,6 +34,19 @@ class Trace:
     @torch.no_grad()
     def logits(self) -> Float[Tensor, "replica batch query output"]:
         return self.model.read(self.states, self.alpha)
+
+    @cached_property
+    def influence(self) -> Float[Tensor, "replica batch key"]:
+        """Δ by gradient. The states and answers met on the way are kept."""
+        delta, states, alpha, logits = gradient_influence(self.model, self.rule, self.batch)
+        self.__dict__ |= {"states": states, "alpha": alpha, "logits": logits}
+        return delta
+
+    @cached_property
+    @torch.no_grad()
+    def log_odds(self) -> Float[Tensor, "replica batch query key"]:
+        """β on the scale of logits, where it does not saturate."""
+        return log_odds(self.model.read_each(self.states), self.batch.target[..., None])
 
     @cached_property
     def beta(self) -> Float[Tensor, "replica batch query key"]:

@@ -72,17 +72,15 @@ class Run:
     def trace(self, condition: str, replica: int, step: int) -> dict[str, np.ndarray]:
         """alpha [example, head, query, key], beta [example, query, key], source, target, align."""
         folder, index = self._place(condition, replica)
-        return _entries(folder / f"step-{step:06d}.safetensors", index)
+        return _entries(folder / f"step-{step:06d}.safetensors", f"{index}.")
 
-    def weights(self, condition: str, replica: int) -> dict[str, np.ndarray]:
-        """The parameters of a replica where its condition's `best` metric was lowest."""
+    def weights(self, condition: str, replica: int, best: str) -> dict[str, np.ndarray]:
+        """The parameters of a replica where they were kept, such as at its lowest loss."""
         folder, index = self._place(condition, replica)
         path = self.path / "weights" / f"{folder.name}.safetensors"
-        found = _entries(path, index) if path.exists() else {}
+        found = _entries(path, f"{index}.{best}.") if path.exists() else {}
         if not found:
-            raise UserError(
-                f"no weights of {condition!r} were kept in {self.path}: the condition names no `best` metric"
-            )
+            raise UserError(f"no weights of {condition!r} were kept at {best!r} in {self.path}")
         return found
 
     def tokens(self, condition: str) -> list[str]:
@@ -107,9 +105,8 @@ class Run:
         return f'<iframe srcdoc="{source}" style="width:100%;height:800px;border:0"></iframe>'
 
 
-def _entries(path: Path, index: int) -> dict[str, np.ndarray]:
-    """The arrays of the replica at that place of the run."""
-    prefix = f"{index}."
+def _entries(path: Path, prefix: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, without that beginning."""
     with _open(path) as file:
         return {
             name.removeprefix(prefix): file.get_tensor(name)

@@ -18,8 +18,13 @@ class Sampler(Protocol):
         """The training batch of one step."""
         ...
 
-    def evaluation(self, size: int) -> Batch:
-        """The fixed evaluation examples."""
+    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
+        """The fixed evaluation examples of a part (valid or train), in batches of at most so many tokens of a replica,
+        if they can be divided."""
+        ...
+
+    def widest(self, size: int) -> Batch:
+        """A training batch that takes as much memory as any."""
         ...
 
 
@@ -41,7 +46,7 @@ class Task:
         raise NotImplementedError
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Any, ...]:
         """Tasks of equal shapes can train side by side: their batches and vocabularies are of one size."""
         raise NotImplementedError
 

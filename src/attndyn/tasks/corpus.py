@@ -1,7 +1,7 @@
 """Text as a task: batches of real examples, an epoch at a time.
 
-The order of an epoch is drawn for each seed by the counter-based streams. A batch is padded to its longest line, and
-the padding is masked: nothing downstream sees it.
+The order of an epoch is drawn for each seed by the counter-based streams (`tasks/ragged.py`). Padding is masked:
+nothing downstream sees it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class CorpusTask(Task):
         return loaded(self).words
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.vocabulary, self.outputs
+    def shape(self) -> tuple[Any, ...]:
+        return self.corpus, self.vocabulary, self.outputs
 
     def epoch(self, batch: int) -> int:
         """Training steps in which every example comes once; what does not fill a batch is left out of that epoch."""

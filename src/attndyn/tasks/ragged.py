@@ -1,20 +1,30 @@
-"""Batches of lines of different lengths, padded and masked."""
+"""Batches of lines of different lengths, padded and masked.
+
+The examples of a training batch are of about one length, so that little of it is padding: all lengths fall into at most
+twelve geometric classes, an epoch goes through the examples class by class, each replica in an order of its own, cut
+into batches; and the batches come in a random order, which is the same for all replicas. A batch is padded to the
+longest line of its class, so that there are no more shapes than classes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attndyn.errors import UserError
+from attndyn.tasks.draws import shuffled
 from attndyn.tasks.sampler import Batch
-from attndyn.tasks.streams import EPOCH, Streams
+from attndyn.tasks.streams import BATCHES, EPOCH, Streams
 from attndyn.tasks.text import Pairs, Text
 
 PAD = 0
 """What stands where nothing is; masked everywhere."""
+CLASSES = 12
+"""Most different lengths of a training batch."""
 
 
 class Side:
@@ -26,48 +36,94 @@ class Side:
         self.lengths = self.offsets.diff()
 
     def pad(
-        self, lines: Int[Tensor, "replica batch"]
+        self, lines: Int[Tensor, "replica batch"], width: int
     ) -> tuple[Int[Tensor, "replica batch length"], Bool[Tensor, "replica batch length"]]:
-        lengths = self.lengths[lines]
-        position = torch.arange(int(lengths.max()), device=lines.device)
-        mask = position < lengths[..., None]
+        position = torch.arange(width, device=lines.device)
+        mask = position < self.lengths[lines][..., None]
         places = (self.offsets[lines][..., None] + position).clamp_max(len(self.ids) - 1)
         return torch.where(mask, self.ids[places], PAD), mask
 
 
-class RaggedSampler:
-    """Every training example once an epoch, in an order of the seed's own; the first evaluation examples for all."""
+class Parallel:
+    """Both sides of the pairs on a device, and how long they are."""
 
-    def __init__(self, train: Pairs, valid: Pairs, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
-        self.streams = Streams(seeds, device)
-        self.size = len(train)
-        self.train = Side(train.source, device), Side(train.target, device)
-        self.valid = Side(valid.source, device), Side(valid.target, device)
-        self.held_out = len(valid)
-        for pairs in (train, valid):
-            if not len(pairs) or min(pairs.source.lengths.min(), pairs.target.lengths.min()) < 1:
-                raise UserError("every example needs at least one word on both sides")
-        self._order: tuple[int, Int[Tensor, "replica example"]] | None = None
+    def __init__(self, pairs: Pairs, device: torch.device | str) -> None:
+        self.source, self.target = Side(pairs.source, device), Side(pairs.target, device)
+        self.lengths = np.stack([pairs.source.lengths, pairs.target.lengths])  # [side, example]
+        if not len(pairs) or self.lengths.min() < 1:
+            raise UserError("every example needs at least one word on both sides")
 
-    def batch(self, step: int, size: int) -> Batch:
-        steps = self.size // size
-        epoch, place = divmod(step, steps)
-        if self._order is None or self._order[0] != epoch:
-            self._order = epoch, self.streams.shuffles(EPOCH, [epoch], 1, self.size)[:, 0, 0]
-        return self._padded(*self.train, self._order[1][:, place * size : (place + 1) * size])
-
-    def evaluation(self, size: int) -> Batch:
-        lines = torch.arange(min(size, self.held_out), device=self.streams.seeds.device)
-        return self._padded(*self.valid, lines.expand(len(self.streams.seeds), -1))
-
-    def _padded(self, source: Side, target: Side, lines: Int[Tensor, "replica batch"]) -> Batch:
-        words, source_mask = source.pad(lines)
-        answers, target_mask = target.pad(lines)
+    def batch(self, lines: Int[Tensor, "replica batch"], widths: Sequence[int]) -> Batch:
+        source, source_mask = self.source.pad(lines, widths[0])
+        target, target_mask = self.target.pad(lines, widths[1])
         return Batch(
-            source=words,
-            shifted=torch.zeros_like(answers),  # nothing here says how a decoder starts; a translator will
-            target=answers,
-            align=torch.zeros_like(answers),  # no example says where the right word stands
+            source=source,
+            shifted=torch.zeros_like(target),  # nothing here says how a decoder starts; a translator will
+            target=target,
+            align=torch.zeros_like(target),  # no example says where the right word stands
             source_mask=source_mask,
             target_mask=target_mask,
         )
+
+
+class RaggedSampler:
+    """Every training example once an epoch; the same evaluation examples for all seeds."""
+
+    def __init__(self, train: Pairs, valid: Pairs, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+        self.streams = Streams(seeds, device)
+        self.common = Streams([0])
+        self.texts = {"train": train, "valid": valid}
+        self.train = Parallel(train, device)
+        longest = self.train.lengths.max(axis=0)
+        ends = np.ceil(np.geomspace(np.quantile(longest, 0.1), longest.max(), CLASSES))
+        found, self.classes = np.unique(np.searchsorted(ends, longest), return_inverse=True)
+        self.widths = [
+            self.train.lengths[:, self.classes == number].max(axis=1).tolist() for number in range(len(found))
+        ]
+        """Of both sides, in each class."""
+        self.ordered = np.sort(self.classes)
+        self._device_classes = torch.as_tensor(self.classes, device=device)
+        self._order: tuple[int, int, Int[Tensor, "replica example"], list[int]] | None = None
+
+    def batch(self, step: int, size: int) -> Batch:
+        steps = len(self.classes) // size
+        epoch, place = divmod(step, steps)
+        if self._order is None or self._order[:2] != (epoch, size):
+            drawn = self.streams.shuffles(EPOCH, [epoch], 1, len(self.classes))[:, 0, 0]
+            by_class = self._device_classes[drawn].argsort(dim=1, stable=True)
+            batches = self.common.shuffles(BATCHES, [epoch], 1, steps)[0, 0, 0].tolist()
+            self._order = epoch, size, drawn.gather(1, by_class), batches
+        order, batches = self._order[2:]
+        # what does not fill a batch is left out where the lines are shortest
+        first = len(self.classes) % size + batches[place] * size
+        return self.train.batch(order[:, first : first + size], self.widths[self.ordered[first + size - 1]])
+
+    def widest(self, size: int) -> Batch:
+        """A training batch of the largest shape."""
+        lines = torch.arange(min(size, len(self.classes)), device=self.streams.seeds.device)
+        return self.train.batch(lines.expand(len(self.streams.seeds), -1), self.widths[-1])
+
+    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
+        pairs = examined(self.texts["train"], self.texts["valid"], size, part)
+        seeds = self.streams.seeds
+        examples, lines, slices = Parallel(pairs, seeds.device), np.arange(len(pairs)), []
+        while len(lines):
+            longest = np.maximum.accumulate(examples.lengths[:, lines].max(axis=0))
+            some = lines[: max(1, int((longest * np.arange(1, len(lines) + 1) <= tokens).sum()))]
+            widths = examples.lengths[:, some].max(axis=1).tolist()
+            slices.append(examples.batch(torch.as_tensor(some, device=seeds.device).expand(len(seeds), -1), widths))
+            lines = lines[len(some) :]
+        return slices
+
+
+def examined(train: Pairs, valid: Pairs, size: int, part: str) -> Pairs:
+    """The examples on which a model is judged, from the shortest to the longest: the first `size` of the part "valid",
+    or of the part "train" as many, drawn once for all."""
+    count = min(size, len(valid))
+    if part == "valid":
+        chosen = valid.take(np.arange(count))
+    elif part == "train":
+        chosen = train.take(np.sort(shuffled(len(train), 0)[:count]))
+    else:
+        raise UserError(f"examples are valid or train, not {part!r}")
+    return chosen.take(np.argsort(np.maximum(chosen.source.lengths, chosen.target.lengths), kind="stable"))

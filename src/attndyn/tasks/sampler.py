@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from attndyn.errors import UserError
 from attndyn.tasks.base import Sampler
 from attndyn.tasks.streams import EVALUATION, RELABEL, TRAIN, Streams
 from attndyn.tasks.synthetic import CopyTask
@@ -61,6 +62,14 @@ class CopySampler:
         """The fixed evaluation examples."""
         return self._batch(self.task.draw(self.common, EVALUATION, [0], size)[:, 0])
 
+    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
+        if part != "valid":
+            raise UserError(f"made tasks have no {part!r} examples to judge a model on, only new ones")
+        return [self.evaluation(size)]
+
+    def widest(self, size: int) -> Batch:
+        return self.batch(0, size)
+
     def _batch(self, words: Int[Tensor, "replica batch length"]) -> Batch:
         replicas, size, length = words.shape
         order = self.order[:, None].expand(-1, size, -1)
@@ -86,8 +95,12 @@ class Together:
     def batch(self, step: int, size: int) -> Batch:
         return join([sampler.batch(step, size) for sampler in self.samplers])
 
-    def evaluation(self, size: int) -> Batch:
-        return join([sampler.evaluation(size) for sampler in self.samplers])
+    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
+        slices = [sampler.slices(size, part, tokens) for sampler in self.samplers]
+        return [join(batches) for batches in zip(*slices, strict=True)]
+
+    def widest(self, size: int) -> Batch:
+        return join([sampler.widest(size) for sampler in self.samplers])
 
 
 def join(batches: Sequence[Batch]) -> Batch:

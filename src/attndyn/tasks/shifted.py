@@ -17,8 +17,11 @@ class Shifted:
     def batch(self, step: int, size: int) -> Batch:
         return self._shifted(self.sampler.batch(step, size))
 
-    def evaluation(self, size: int) -> Batch:
-        return self._shifted(self.sampler.evaluation(size))
+    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
+        return [self._shifted(batch) for batch in self.sampler.slices(size, part, tokens)]
+
+    def widest(self, size: int) -> Batch:
+        return self._shifted(self.sampler.widest(size))
 
     def _shifted(self, batch: Batch) -> Batch:
         start = torch.full_like(batch.target[..., :1], self.start)

@@ -14,7 +14,7 @@ from torch import Tensor
 from attndyn.errors import UserError
 
 # What a stream of numbers is for. The ids are part of every result: never renumber.
-TRAIN, EVALUATION, ORDER, RELABEL, EPOCH, DROPOUT = 0, 1, 2, 3, 4, 5
+TRAIN, EVALUATION, ORDER, RELABEL, EPOCH, BATCHES, DROPOUT = 0, 1, 2, 3, 4, 5, 6
 
 WORD = 0xFFFFFFFF
 ROUNDS = 10

@@ -85,13 +85,18 @@ class Condition:
     """Fixed evaluation examples."""
     readings: tuple[Any, ...] = ()
     """What is measured, and how often (`measures/readings.py`)."""
-    best: str = ""
-    """A metric of the readings: the weights are kept where it is lowest (`Run.weights`). Empty: none are kept."""
+    best: tuple[str, ...] = ()
+    """Where the weights are kept (`Run.weights`), such as "lowest loss" or "highest accuracy" of the readings."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "evaluation"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for wanted in self.best:
+            if wanted.split(" ")[0] not in ("lowest", "highest"):
+                raise UserError(
+                    f"weights are kept at the lowest or highest of a metric, such as lowest loss; not {wanted!r}"
+                )
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"a condition needs seeds, each of them once, not {self.seeds}")
 

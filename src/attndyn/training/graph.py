@@ -30,6 +30,8 @@ class Replayed(Generic[T]):
         self.work = work
         self.recorded: dict[tuple[Any, ...], tuple[Batch, torch.cuda.CUDAGraph, T]] = {}
         self.seen: set[tuple[Any, ...]] = set()
+        self.pool: Any = None
+        """One memory for all graphs: only one of them runs at a time."""
 
     def __call__(self, batch: Batch) -> T:
         if not batch.source.is_cuda:
@@ -50,7 +52,8 @@ class Replayed(Generic[T]):
         still = replace(batch, **{name: value.clone() for name, value in tensors(batch).items()})
         torch.cuda.empty_cache()  # what the first call took is not needed twice
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
+        with torch.cuda.graph(graph, pool=self.pool, stream=torch.cuda.current_stream()):
             result = self.work(still)
         return still, graph, result
 

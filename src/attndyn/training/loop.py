@@ -38,6 +38,11 @@ class Trainer:
         self.learn(self.task.batch(self.step, self.condition.batch))
         self.step += 1
 
+    def widest(self) -> Batch:
+        """A training batch that takes as much memory as any."""
+        self.model.train()
+        return self.task.widest(self.condition.batch)
+
     def _learn(self, batch: Batch) -> None:
         with products(self.precision):
             with operands(self.precision):

@@ -1,0 +1,68 @@
+"""The influence Δ of each input word on the right answer (Snell et al. §5.1): by gradient, or by leaving it out.
+
+Both are in units of the loss: by how much −log p of the right answer would rise without the word. The gradient gives
+this to first order, as if the word's vector were multiplied by a number that goes from 1 to 0: Δ = −e · ∂(−log p)/∂e.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attndyn.models.base import Model
+from attndyn.models.rules import AttentionRule
+from attndyn.tasks.sampler import Batch
+
+
+def surprise(
+    logits: Float[Tensor, "replica batch query output"], target: Int[Tensor, "replica batch query"]
+) -> Float[Tensor, "replica batch query"]:
+    """−log p of the right answers."""
+    return logits.logsumexp(dim=-1) - logits.gather(-1, target[..., None])[..., 0]
+
+
+def gradient_influence(
+    model: Model, rule: AttentionRule, batch: Batch
+) -> tuple[Float[Tensor, "replica batch key"], Any, Tensor, Tensor]:
+    """Δ of every input word on all answers of its example together; and the states, α and logits of that pass."""
+    with torch.enable_grad():
+        embedded = model.embed(batch).detach().requires_grad_()
+        states = model.encode_vectors(batch, embedded)
+        alpha = rule(model.scores(states), batch.source_mask)
+        logits = model.read(states, alpha)
+        losses = surprise(logits, batch.target)
+        if batch.target_mask is not None:
+            losses = torch.where(batch.target_mask, losses, 0)
+        (gradient,) = torch.autograd.grad(losses.sum(), embedded)
+    delta = -(gradient * embedded.detach()).sum(dim=-1)
+    return delta, type(states)(*(each.detach() for each in states)), alpha.detach(), logits.detach()
+
+
+@torch.no_grad()
+def leave_one_out(model: Model, rule: AttentionRule, batch: Batch, tokens: int) -> Float[Tensor, "replica batch key"]:
+    """Δ of every input word by running the example without it; 0 at padding. `tokens` are read at once."""
+    length = batch.source.shape[2]
+    mask = torch.ones_like(batch.source, dtype=torch.bool) if batch.source_mask is None else batch.source_mask
+    if length < 2:
+        raise ValueError("a text of one word has nothing to leave out")
+    logits, _ = model(batch, rule)
+    whole = surprise(logits, batch.target).sum(dim=-1)
+    delta = torch.zeros_like(batch.source, dtype=whole.dtype)
+    rows, places = mask[0].nonzero(as_tuple=True)  # the examples are the same for every replica
+    position = torch.arange(length - 1, device=rows.device)
+    size = max(1, tokens // (length * len(whole)))
+    for start in range(0, len(rows), size):
+        row, place = rows[start : start + size], places[start : start + size]
+        others = (position + (position >= place[:, None])).expand(len(whole), -1, -1)
+        target = batch.target[:, row]
+        without = Batch(
+            source=batch.source[:, row].gather(2, others),
+            shifted=torch.zeros_like(target),
+            target=target,
+            align=torch.zeros_like(target),
+            source_mask=mask[:, row].gather(2, others),
+        )
+        logits, _ = model(without, rule)
+        delta[:, row, place] = surprise(logits, target).sum(dim=-1) - whole[:, row]
+    return delta

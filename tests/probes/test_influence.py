@@ -1,0 +1,84 @@
+"""Δ by gradient against finite differences, Δ by leaving out against a loop, both in float64."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from models.test_classifier import SMALL, WORDS, texts
+from torch.nn import functional as F
+
+from attndyn.models import Learned, Uniform
+from attndyn.probes.influence import gradient_influence, leave_one_out, surprise
+from attndyn.probes.lexical import log_odds
+from attndyn.probes.trace import Trace
+from attndyn.tasks.sampler import Batch
+
+LENGTHS = [3, 6, 2, 5]
+rules = pytest.mark.parametrize("rule", [Learned(), Uniform()])
+
+
+@rules
+@torch.no_grad()
+def test_the_gradient_is_the_slope_of_the_loss_as_a_word_fades(rule) -> None:
+    model, batch = SMALL.build(WORDS, (0, 1), 3).double(), texts(LENGTHS, 2, 3)
+    delta, *_ = gradient_influence(model, rule, batch)
+    embedded, small = model.embed(batch), 1e-5
+    for row, length in enumerate(LENGTHS):
+        for place in range(length):
+            losses = []
+            for factor in (1 - small, 1 + small):
+                faded = embedded.clone()
+                faded[:, row, place] *= factor
+                states = model.encode_vectors(batch, faded)
+                logits = model.read(states, rule(model.scores(states), batch.source_mask))
+                losses.append(surprise(logits, batch.target)[:, row, 0])
+            slope = (losses[0] - losses[1]) / (2 * small)
+            torch.testing.assert_close(delta[:, row, place], slope, rtol=1e-6, atol=1e-8)
+        assert not delta[:, row, length:].any()
+
+
+@rules
+@torch.no_grad()
+def test_leaving_out_is_running_the_shorter_text(rule) -> None:
+    model, batch = SMALL.build(WORDS, (0, 1), 2).double(), texts(LENGTHS, 2)
+    found = leave_one_out(model, rule, batch, tokens=20)  # several slices
+    for row, length in enumerate(LENGTHS):
+        target = batch.target[:, [row]]
+        whole = Batch(batch.source[:, [row], :length], target, target, torch.zeros_like(target))
+        before = surprise(model(whole, rule)[0], whole.target)[:, 0, 0]
+        for place in range(length):
+            rest = torch.cat([whole.source[..., :place], whole.source[..., place + 1 :]], dim=-1)
+            after = surprise(model(replace(whole, source=rest), rule)[0], whole.target)[:, 0, 0]
+            torch.testing.assert_close(found[:, row, place], after - before)
+        assert not found[:, row, length:].any()
+
+
+def test_a_single_word_cannot_be_left_out() -> None:
+    model, batch = SMALL.build(WORDS, (0,), 2), texts([1, 1], 1)
+    with pytest.raises(ValueError, match="nothing to leave out"):
+        leave_one_out(model, Learned(), batch, tokens=20)
+
+
+def test_a_trace_gives_the_same_with_and_without_the_influence() -> None:
+    model, batch = SMALL.build(WORDS, (0, 1), 2).eval(), texts(LENGTHS, 2)
+    plain, with_influence = Trace(model, Learned(), batch), Trace(model, Learned(), batch)
+    assert with_influence.influence.shape == batch.source.shape
+    for name in ("alpha", "logits", "beta", "log_odds"):
+        assert torch.equal(getattr(plain, name), getattr(with_influence, name))
+        assert not getattr(with_influence, name).requires_grad
+
+
+def test_log_odds_do_not_saturate() -> None:
+    logits = torch.tensor([[0.0, 90.0], [0.0, -90.0]])
+    assert log_odds(logits, torch.tensor([1, 1])).tolist() == [90.0, -90.0]
+    three = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    right = torch.tensor([0, 1, 2, 0, 1])
+    p = three.softmax(dim=-1).gather(-1, right[:, None])[:, 0]
+    torch.testing.assert_close(log_odds(three, right), p.logit())
+
+
+def test_surprise_is_the_cross_entropy() -> None:
+    logits = torch.randn(2, 3, 1, 4, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([[[0], [3], [1]], [[2], [2], [0]]])
+    wanted = F.cross_entropy(logits.flatten(0, 2), target.flatten(), reduction="none").view(2, 3, 1)
+    torch.testing.assert_close(surprise(logits, target), wanted)
