@@ -15,7 +15,7 @@ from attndyn.tasks.sampler import Batch
 WORDS, START, END = 5, 2, 3
 
 
-def build(seeds: tuple[int, ...], sharp: float = 8.0) -> tuple[TranslatorModel, Batch]:
+def build(seeds: tuple[int, ...], sharp: float = 16.0) -> tuple[TranslatorModel, Batch]:
     """A model with opinions: at the start all outputs are about equally likely."""
     model = Translator(hidden=6, dropout=0.5).build(WORDS, seeds).eval()
     with torch.no_grad():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attndyn.models import layers
@@ -25,6 +25,11 @@ class States(NamedTuple):
     queries: Float[Tensor, "replica batch query states"]  # decoder states s_t through the query map
     values: Float[Tensor, "replica batch key hidden"]  # h_l through context map and hidden layer
     base: Float[Tensor, "replica batch query hidden"]  # the hidden layer's input without the context
+
+    def at(self, query: Int[Tensor, " batch"]) -> "States":
+        """Of each example only this query."""
+        example = torch.arange(len(query), device=query.device)
+        return self._replace(queries=self.queries[:, example, query, None], base=self.base[:, example, query, None])
 
 
 class DotAttention(Model):
