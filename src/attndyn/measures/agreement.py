@@ -14,6 +14,9 @@ from torch import Tensor
 
 from attndyn.errors import UserError
 
+PAIRS = 1 << 26
+"""Of values that a GPU compares at once."""
+
 
 class Rows(NamedTuple):
     """A measure of each row, and their mean over the rows that have a value."""
@@ -80,9 +83,16 @@ def kendall_tau(u: Any, v: Any, mask: Any = None) -> Rows:
     # padded position counts as tied in both.
     x, y = (torch.where(mask, each, torch.nan).reshape(-1, each.shape[-1]).T.contiguous() for each in (u, v))
     counts = torch.zeros(3, x.shape[1], dtype=torch.int32, device=x.device)
-    for i in range(len(x) - 1):
-        in_x, in_y = _order(x[i + 1 :], x[i]), _order(y[i + 1 :], y[i])
-        counts += torch.stack([in_x * in_y, in_x.abs(), in_y.abs()]).sum(dim=1, dtype=torch.int32)
+    # A CPU takes one position at a time, which stays in its cache; a GPU as many as fill it.
+    block = max(1, PAIRS // x.numel()) if x.is_cuda else 1
+    for i in range(0, len(x) - 1, block):
+        rest, some = slice(i + 1, None), slice(i, i + block)
+        in_x, in_y = (_order(each[rest], each[some, None]) for each in (x, y))
+        both = torch.stack([in_x * in_y, in_x.abs(), in_y.abs()])
+        if block > 1:
+            place = torch.arange(len(x), device=x.device)
+            both *= (place[rest] > place[some, None])[..., None]
+        counts += both.sum(dim=(1, 2), dtype=torch.int32)
     concordant_minus_discordant, untied_in_x, untied_in_y = counts.to(torch.float64)
     tau = (concordant_minus_discordant / untied_in_x.sqrt() / untied_in_y.sqrt()).clamp(-1, 1)
     tau = tau.reshape(u.shape[:-1])
@@ -118,7 +128,7 @@ def xi_star(performances: Any, at: Literal["best", "last"] = "best") -> float:
     return (performance.amax() if at == "best" else performance[-1]).item()
 
 
-def _order(later: Float[Tensor, "key row"], first: Float[Tensor, " row"]) -> Int8[Tensor, "key row"]:
+def _order(later: Float[Tensor, "key row"], first: Float[Tensor, "some 1 row"]) -> Int8[Tensor, "some key row"]:
     """1 where `later` is larger than `first`, −1 where it is smaller, 0 where they are equal or one is NaN."""
     return (later > first).view(torch.int8) - (later < first).view(torch.int8)
 

@@ -133,11 +133,14 @@ class Keep(Reading):
 @dataclass(frozen=True, kw_only=True)
 class Scores(Reading):
     """Keeps α, β (as log-odds of the right answer) and, by gradient, Δ of every word of every example, one after the
-    other, for measures across steps and runs. For models with one head and one answer to a text."""
+    other, and the log-odds of the right answer itself, for measures across steps and runs. For models with one head and
+    one answer to a text."""
 
     influence: bool = True
 
     def run(self, trace: Trace) -> Values:
+        from attndyn.probes.lexical import log_odds
+
         mask = trace.batch.source_mask
 
         def flat(values: Tensor) -> Tensor:
@@ -147,3 +150,4 @@ class Scores(Reading):
             yield "delta", flat(trace.influence)
         yield "alpha", flat(trace.alpha[:, :, 0, 0])
         yield "beta", flat(trace.log_odds[:, :, 0])
+        yield "answer", log_odds(trace.logits, trace.batch.target)[:, :, 0]

@@ -1,7 +1,12 @@
 """How a claim is decided: shares of runs, and differences between two sets of runs. All intervals are 95 %."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LEVEL = 0.05
 
@@ -77,3 +82,20 @@ def by_margin(interval: Interval, margin: float) -> str:
 def by_majority(interval: Interval) -> str:
     """Of a share: holds above one half, differs below it."""
     return by_sign(Interval(interval.low - 0.5, interval.high - 0.5))
+
+
+def resampled(values: np.ndarray, resamples: int = 1000) -> Interval:
+    """Bootstrap interval of the mean of an array whose last axis is the examples and whose other axes are seeds: each
+    axis is drawn anew, so that the interval is over seeds and examples. NaN counts as missing. It repeats itself."""
+    import numpy as np
+
+    random = np.random.Generator(np.random.PCG64(0))
+    *seeds, examples = values.shape
+    means = []
+    for _ in range(resamples):
+        weights = random.multinomial(examples, np.full(examples, 1 / examples))
+        chosen = values[np.ix_(*(random.integers(n, size=n) for n in seeds))] if seeds else values
+        known = ~np.isnan(chosen)
+        means.append((np.where(known, chosen, 0) @ weights).sum() / (known @ weights).sum())
+    low, high = np.nanquantile(means, [LEVEL / 2, 1 - LEVEL / 2])
+    return Interval(float(low), float(high))

@@ -74,6 +74,12 @@ class Run:
         folder, index = self._place(condition, replica)
         return _entries(folder / f"step-{step:06d}.safetensors", f"{index}.")
 
+    def array(self, condition: str, replica: int, step: int, name: str) -> np.ndarray:
+        """One array of a trace."""
+        folder, index = self._place(condition, replica)
+        with _open(folder / f"step-{step:06d}.safetensors") as file:
+            return file.get_tensor(f"{index}.{name}")
+
     def weights(self, condition: str, replica: int, best: str) -> dict[str, np.ndarray]:
         """The parameters of a replica where they were kept, such as at its lowest loss."""
         folder, index = self._place(condition, replica)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attndyn.tasks.sampler import Batch
 
 
@@ -53,6 +55,9 @@ class Task:
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
         raise NotImplementedError
 
+    def embed(self, weights: Tensor) -> None:
+        """Changes word vectors [replica, word, width] at their start, if the task brings some."""
+
 
 @dataclass(frozen=True)
 class Beside(Task):
@@ -69,3 +74,8 @@ class Beside(Task):
 
         rest = iter(seeds)
         return Together([task.build([next(rest) for _ in range(count)], device) for task, count in self.parts])
+
+    def embed(self, weights: Tensor) -> None:
+        rows = weights.split([count for _, count in self.parts])
+        for (task, _), part in zip(self.parts, rows, strict=True):
+            task.embed(part)

@@ -323,7 +323,19 @@ CORPORA: dict[str, Corpus] = {
 }
 
 
+SHORT = {
+    "sms": "sms_spam",
+    "sst": "sst5",
+    "ag": "ag_news_wb",
+    "20ng": "newsgroups_sport",
+    "amazon": "amazon_reviews",
+    "yelp": "yelp_sentences",
+}
+"""What people call them."""
+
+
 def find(name: str) -> Corpus:
+    name = SHORT.get(name, name)
     if name not in CORPORA:
         raise UserError(f"there is no corpus {name!r}; {nearest(name, CORPORA)}")
     return CORPORA[name]

@@ -15,6 +15,9 @@ from attndyn.errors import UserError
 from attndyn.tasks.base import Sampler, Task
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attndyn.tasks.labelled import Labelled
     from attndyn.tasks.text import Pairs, Text
 
 
@@ -75,12 +78,29 @@ class LabelledText(CorpusTask):
     """Texts with a label each, under the rules of `tasks/labelled.py`; the answer is the label."""
 
     rule: Literal["count", "count or vector"] = "count"
+    vectors: str | None = None
+    """A file of word vectors from which the words start that have one. Without it all start at random."""
+
+    @property
+    def data(self) -> Labelled:
+        return labelled(self)
 
     def load(self) -> Examples:
-        from attndyn.tasks.labelled import load_labelled
+        return Examples(self.data.train, self.data.valid, self.data.vocabulary.words, self.data.classes)
 
-        data = load_labelled(self.corpus, data_dir=self.data_dir, rule=self.rule)
-        return Examples(data.train, data.valid, data.vocabulary.words, data.classes)
+    def embed(self, weights: Tensor) -> None:
+        if self.vectors is None:
+            return
+        import torch
+
+        assert self.data.vectors is not None
+        matrix, has = self.data.vectors.matrix(self.data.vocabulary.words)
+        if matrix.shape[1] != weights.shape[2]:
+            raise UserError(
+                f"the vectors in {self.vectors} have {matrix.shape[1]} numbers, those of the model {weights.shape[2]}"
+            )
+        known = torch.as_tensor(has, device=weights.device)
+        weights[:, known] = torch.as_tensor(matrix[has], device=weights.device)
 
 
 @dataclass(frozen=True)
@@ -116,3 +136,10 @@ def without_first(text: Text) -> Text:
 @cache
 def loaded(task: CorpusTask) -> Examples:
     return task.load()
+
+
+@cache
+def labelled(task: LabelledText) -> Labelled:
+    from attndyn.tasks.labelled import load_labelled
+
+    return load_labelled(task.corpus, data_dir=task.data_dir, rule=task.rule, vectors=task.vectors)

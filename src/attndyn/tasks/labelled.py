@@ -172,7 +172,7 @@ def facts(data: Labelled) -> dict[str, Any]:
 
 def _find(corpus: str | Path, data_dir: Path | str | None) -> tuple[Found | None, dict[str, Path]]:
     """The files of the parts; of a single file, only train."""
-    if isinstance(corpus, str) and corpus in corpora.CORPORA:
+    if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):
         spec = corpora.find(corpus)
         if spec.kind != "labelled":
             raise UserError(f"{corpus} is a {spec.kind} corpus; labelled text is needed here")
@@ -187,7 +187,7 @@ def _find(corpus: str | Path, data_dir: Path | str | None) -> tuple[Found | None
                 raise UserError(f"{path} holds no {split}.tsv (plain, .gz or .xz); train.tsv and test.tsv are expected")
         return None, {split: file for split, file in own.items() if file is not None}
     if not path.exists():
-        near = nearest(str(corpus), corpora.CORPORA)
+        near = nearest(str(corpus), [*corpora.CORPORA, *corpora.SHORT])
         raise UserError(f"{str(corpus)!r} is neither a corpus, nor a file, nor a folder; {near}")
     return None, {"train": path}
 

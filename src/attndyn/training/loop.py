@@ -24,6 +24,7 @@ class Trainer:
         self.condition, self.seeds, self.precision = condition, tuple(seeds), precision
         self.task = condition.task.build(seeds, device)
         self.model = condition.model.build(condition.task.vocabulary, seeds, condition.task.outputs).to(device)
+        condition.task.embed(self.model.embedding.weight.data)
         self.optimiser = FlatAdam(self.model, condition.optimiser)
         self.step = 0
         self.number = torch.zeros((), dtype=torch.int64, device=device)

@@ -1,0 +1,93 @@
+"""The measures of agreement for texts of different lengths whose words stand one after the other, without padding.
+
+Many scorings of the same texts are compared with each other, so what A(u, v) needs of each is computed once: of u the
+place of its peak, of v the lowest value that still counts.
+"""
+
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attndyn.measures.agreement import Rows, kendall_tau
+
+TOKENS = 1 << 22
+"""Of the padded rows that are compared at once by Kendall's τ."""
+
+
+class Texts:
+    """The lengths of the texts; a scoring is one array with a value for each word of each text."""
+
+    def __init__(self, lengths: Int[Tensor, " text"]) -> None:
+        if not len(lengths) or int(lengths.min()) < 1:
+            raise ValueError("every text needs a word")
+        self.lengths = lengths
+        self.first = lengths.cumsum(0) - lengths
+        """The place of each text's first word."""
+
+    @cached_property
+    def text(self) -> Int[Tensor, " word"]:
+        """The text of each word."""
+        return torch.repeat_interleave(torch.arange(len(self.lengths), device=self.lengths.device), self.lengths)
+
+    def peaks(self, scores: Float[Tensor, " word"]) -> Int[Tensor, " text"]:
+        """Where each text has its largest value; of equal ones, the first."""
+        self._check(scores)
+        highest = scores.new_full(self.lengths.shape, -torch.inf).scatter_reduce(0, self.text, scores, "amax")
+        place = torch.arange(len(scores), device=scores.device)
+        place = torch.where(scores == highest[self.text], place, len(scores))
+        return torch.full_like(self.lengths, len(scores)).scatter_reduce(0, self.text, place, "amin")
+
+    def limits(self, scores: Float[Tensor, " word"], percent: float = 5.0) -> Float[Tensor, " text"]:
+        """The lowest value of each text that is among its highest 5 %: the ⌈.05 L⌉-th largest."""
+        self._check(scores)
+        ordered = scores.sort(descending=True, stable=True)
+        by_text = self.text[ordered.indices].sort(stable=True).indices
+        rank = torch.ceil(percent * self.lengths.to(torch.float64) / 100).to(torch.int64).clamp_min(1)
+        return ordered.values[by_text][self.first + rank - 1]
+
+    def agreement(
+        self, peaks: Int[Tensor, " text"], scores: Float[Tensor, " word"], limits: Float[Tensor, " text"]
+    ) -> Bool[Tensor, " text"]:
+        """A(u, v) of each text, from the peaks of u, v and the limits of v."""
+        return scores[peaks] >= limits
+
+    def total(self, values: Float[Tensor, " word"]) -> Float[Tensor, " text"]:
+        return values.new_zeros(self.lengths.shape).index_add(0, self.text, values)
+
+    def entropy(self, alpha: Float[Tensor, " word"]) -> Float[Tensor, " text"]:
+        """Of attention, over the logarithm of the length: 1 = uniform. NaN for a text of one word."""
+        return self.total(-torch.xlogy(alpha, alpha)) / self.lengths.to(alpha.dtype).log()
+
+    def kendall_tau(self, u: Float[Tensor, " word"], v: Float[Tensor, " word"], every: int = 1) -> Rows:
+        """Kendall's τ_b of the texts 0, `every`, 2 `every`, …"""
+        self._check(u)
+        self._check(v)
+        chosen = torch.arange(0, len(self.lengths), every, device=u.device)
+        values, undefined = [], 0
+        while len(chosen):
+            longest = self.lengths[chosen].cummax(0).values
+            size = max(1, int((longest * torch.arange(1, len(chosen) + 1, device=u.device) <= TOKENS).sum()))
+            some, chosen = chosen[:size], chosen[size:]
+            position = torch.arange(int(longest[size - 1]), device=u.device)
+            mask = position < self.lengths[some][:, None]
+            place = (self.first[some][:, None] + position).clamp_max(len(u) - 1)
+            try:
+                rows = kendall_tau(u[place], v[place], mask)
+            except ValueError:  # undefined in every row of the slice
+                values.append(torch.full((size,), torch.nan, dtype=torch.float64, device=u.device))
+                undefined += size
+            else:
+                values.append(rows.values)
+                undefined += rows.n_undefined
+        joined = torch.cat(values)
+        if undefined == len(joined):
+            raise ValueError(f"Kendall's τ is undefined in all of the {undefined} texts")
+        return Rows(joined, len(joined) - undefined, undefined)
+
+    def _check(self, scores: Tensor) -> None:
+        if len(scores) != len(self.text):
+            raise ValueError(f"{len(scores)} values for {len(self.text)} words")
+        if bool(scores.isnan().any()):
+            raise ValueError("a scoring holds values that are not numbers")
