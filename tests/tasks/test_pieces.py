@@ -40,7 +40,7 @@ def test_text_in_pieces_reads_as_the_text_again() -> None:
         assert examples.valid.source.line(n)[-1] == target.line(n)[-1] == "</s>"
         assert "<s>" not in target.line(n)
         ids = target.ids[target.offsets[n] : target.offsets[n + 1]].tolist()
-        assert examples.spell([*ids, *ids]) == examples.references[n]  # what follows </s> is no part of it
+        assert examples.spell([*ids, *ids]) == examples.references["valid"][n]  # what follows </s> is no part of it
 
 
 def test_both_directions_share_a_model_that_is_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
     task = PieceText(folder(tmp_path, lines, lines), None, "xx", "yy", pieces=28, longest=40)
     examples = loaded(task)
     assert examples.kept == {"train": (18, 19), "valid": (18, 19)}
-    assert len(examples.train) == len(examples.valid) == len(examples.references) == 18
+    assert len(examples.train) == len(examples.valid) == len(examples.references["valid"]) == 18
     assert examples.valid.source.lengths.max() <= 40
 
 
@@ -137,5 +137,7 @@ def test_the_positions_of_multi30k(shared_data: Path) -> None:
     for source, target in (("de", "en"), ("en", "de")):
         examples = loaded(PieceText("multi30k", str(shared_data), source, target))
         lengths[target] = len(examples.valid.target.ids)
-        assert len(examples.references) == len(list(read_lines(shared_data / "multi30k" / f"valid.{target}.xz")))
+        assert len(examples.references["valid"]) == len(
+            list(read_lines(shared_data / "multi30k" / f"valid.{target}.xz"))
+        )
     assert lengths == {"en": 15_617, "de": 16_350}

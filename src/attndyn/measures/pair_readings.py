@@ -1,6 +1,8 @@
-"""What is measured of a translator while it trains. α, β and Δ of a pair of sentences are one number for each target and
-each source position; of all pairs they are kept one after the other, without padding: pair by pair, in each the target
-positions, in each of these the source positions."""
+"""What is measured of a translator while it trains.
+
+α, β and Δ of a pair of sentences are one number for each target and each source position. Those of all pairs are kept
+one after the other, without padding: pair by pair, in each the target positions, in each of these the source positions.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ class Translate(Reading):
 
 @dataclass(frozen=True, kw_only=True)
 class BestAttention(Reading):
-    """Where would attention sit best? For a linear head, where this is a convex problem (Snell et al. A.1): A(α_opt, β),
+    """Where would attention sit best? For a linear head this is a convex problem (Snell et al. A.1). A(α_opt, β),
     A(α_opt, α), the chance level, how many positions are solved, and how much better α_opt is than α."""
 
     def run(self, trace: Trace) -> Values:

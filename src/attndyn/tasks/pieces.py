@@ -37,8 +37,8 @@ class PieceExamples(Examples):
     """Pairs in pieces, with what is needed to read pieces as text again."""
 
     model: sentencepiece.SentencePieceProcessor
-    references: list[str]
-    """The target sides of the evaluation pairs as they were written: what translations are compared with."""
+    references: dict[str, list[str]]
+    """Of each part, the target sides as they were written: what translations are compared with."""
     kept: dict[str, tuple[int, int]]
     """Of each part, how many pairs are short enough, and how many there are."""
 
@@ -90,14 +90,14 @@ class PieceText(CorpusTask):
             order = sorted(range(2), key=lambda side: (self.source, self.target)[side])
             model = trained_model([line for side in order for line in lines["train"][side]], self.pieces, self.corpus)
         words = [model.id_to_piece(number) for number in range(model.vocab_size())]
-        parts, references, kept = {}, [], {}
+        parts, references, kept = {}, {}, {}
         for split, (source, target) in lines.items():
             pairs, short = self._cut(encode(model, source, words), encode(model, target, words))
             if not len(pairs):
                 both = f"{files[split][0]} and {files[split][1]}"
                 raise UserError(f"no pair of {both} has at most {self.longest} pieces on both sides")
             parts[split], kept[split] = pairs, (len(pairs), len(source))
-            references = [target[line] for line in short]  # those of the last part, the evaluation pairs
+            references[split] = [target[line] for line in short]
         return PieceExamples(parts["train"], parts["valid"], words, words, model, references, kept)
 
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
