@@ -35,6 +35,8 @@ DIVERGED = "diverged"
 SAVE_SECONDS = 5.0
 SAVE_SHARE = 0.05
 """At most this share of the time goes into saving."""
+SAVED_A_SECOND = 500e6
+"""Bytes of a state that are saved in a second, at least on most disks."""
 SEGMENT_SECONDS = 1.0
 TOKENS, TOKENS_ON_GPU = 1 << 14, 1 << 20
 """Of all replicas, that are read at once: what stays in a CPU's cache, or fills a GPU."""
@@ -239,6 +241,9 @@ class Runner:
         if state:
             for index, worker in enumerate(workers):
                 worker.load(part(state, index))
+        # a guess, until the first save is timed: no large state is saved at once
+        size = sum(tensor.nbytes for worker in workers for tensor in worker.state().values())
+        self.pause = max(SAVE_SECONDS, size / SAVED_A_SECOND / SAVE_SHARE)
         before = sum(work(done) for done in self.chunks[:number])
         last_save, segment = time.monotonic(), 1
         while any(not worker.finished for worker in workers):
@@ -248,6 +253,7 @@ class Runner:
             advanced = every(partial(Worker.advance, steps=segment, stop=stop), waiting)
             for worker, seen in zip(waiting, advanced, strict=True):
                 self._record(number, worker, seen)
+            self.recorder.settle()
             now = time.monotonic()
             self.seconds += now - started
             done = sum(worker.trainer.step * len(worker.unit.replicas) for worker in workers)

@@ -21,6 +21,7 @@ from attndyn.studies import STUDIES, find
 if TYPE_CHECKING:
     from attndyn.runner import Progress, Runner
     from attndyn.studies.base import Piece, Study
+    from attndyn.training.condition import Condition
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "fp32", "tf32", "bf16"]
@@ -235,7 +236,7 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
         "seeds": sorted({seed for one in conditions for seed in one.seeds} | {piece.replica for piece in pieces}),
         "conditions": names | {condition.name: spec.digest(condition) for condition in conditions},
         "replicas": listed(runner.chunks),
-        "tokens": {condition.name: condition.task.tokens for condition in conditions},
+        "tokens": tokens_of(conditions),
         "versions": versions(),
         **engine,
         "memory": before.get("memory", []) if before else runner.memory,
@@ -249,10 +250,13 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     atomic.write_json(folder / INFO, info)
     runner.execute()
     _measure(pieces, runner)
-    metrics = Metrics(to_table(recorder.rows))
-    analysed = list(study.analyse(metrics))
-    recorder.finish(names, analysed)
-    whole = Metrics(Run(folder).metrics)
+    metrics, run = Metrics(to_table(recorder.rows)), Run(folder)
+    recorder.rows += study.from_traces(metrics, run, engine["device"].split()[0])
+    recorder.finish(names, study.analyse(Metrics(to_table(recorder.rows))))
+    whole = Metrics(run.metrics)
+    shown = study.shown(run, whole)
+    if shown is not None:
+        recorder.keep(run, shown)
     atomic.write_json(folder / CLAIMS, [claim.as_json(scale) for claim in study.claims(whole)])
     failed = bool(runner.diverged) and not study.divergence_is_an_outcome
     info |= {
@@ -263,6 +267,17 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     }
     atomic.write_json(folder / INFO, info)
     checkpoint.clear(folder)
+
+
+def tokens_of(conditions: Sequence[Condition]) -> dict[str, list[str] | str]:
+    """The tokens of each condition, or the name of one that has the same."""
+    first: dict[tuple[str, ...], str] = {}
+    listed: dict[str, list[str] | str] = {}
+    for condition in conditions:
+        tokens = condition.task.tokens
+        known = first.setdefault(tuple(tokens), condition.name)
+        listed[condition.name] = tokens if known == condition.name else known
+    return listed
 
 
 def _measure(pieces: Sequence[Piece], runner: Runner) -> None:

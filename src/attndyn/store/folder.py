@@ -53,7 +53,7 @@ class Run:
     def claims(self) -> list[dict[str, Any]]:
         return read_json(self.path / CLAIMS) if (self.path / CLAIMS).exists() else []
 
-    def _place(self, condition: str, replica: int) -> tuple[Path, int]:
+    def place(self, condition: str, replica: int) -> tuple[Path, int]:
         for index, entry in enumerate(self.info["replicas"]):
             if (entry["condition"], entry["replica"]) == (condition, replica):
                 return self.path / "traces" / f"chunk-{entry['chunk']:03d}", index
@@ -61,7 +61,7 @@ class Run:
 
     def trace_steps(self, condition: str, replica: int) -> list[int]:
         """The steps at which a trace was kept."""
-        folder, index = self._place(condition, replica)
+        folder, index = self.place(condition, replica)
         steps = []
         for path in sorted(folder.glob("step-*.safetensors")):
             with _open(path) as file:
@@ -71,18 +71,18 @@ class Run:
 
     def trace(self, condition: str, replica: int, step: int) -> dict[str, np.ndarray]:
         """alpha [example, head, query, key], beta [example, query, key], source, target, align."""
-        folder, index = self._place(condition, replica)
+        folder, index = self.place(condition, replica)
         return _entries(folder / f"step-{step:06d}.safetensors", f"{index}.")
 
     def array(self, condition: str, replica: int, step: int, name: str) -> np.ndarray:
         """One array of a trace."""
-        folder, index = self._place(condition, replica)
+        folder, index = self.place(condition, replica)
         with _open(folder / f"step-{step:06d}.safetensors") as file:
             return file.get_tensor(f"{index}.{name}")
 
     def weights(self, condition: str, replica: int, best: str) -> dict[str, np.ndarray]:
         """The parameters of a replica where they were kept, such as at its lowest loss."""
-        folder, index = self._place(condition, replica)
+        folder, index = self.place(condition, replica)
         path = self.path / "weights" / f"{folder.name}.safetensors"
         found = _entries(path, f"{index}.{best}.") if path.exists() else {}
         if not found:
@@ -91,8 +91,8 @@ class Run:
 
     def tokens(self, condition: str) -> list[str]:
         """The text of each token id."""
-        tokens: list[str] = self.info["tokens"][condition]
-        return tokens
+        tokens: list[str] | str = self.info["tokens"][condition]
+        return self.tokens(tokens) if isinstance(tokens, str) else tokens
 
     def report(self) -> Path:
         """Builds the page again and returns its path."""

@@ -49,6 +49,11 @@ class Metrics:
     def __contains__(self, condition: str) -> bool:
         return condition in self.conditions
 
+    def curves_of(self, condition: str) -> list[str]:
+        """The metrics of a condition, each once."""
+        chosen = self._columns["condition"] == condition
+        return list(dict.fromkeys(self._columns["metric"][chosen].tolist()))
+
     def curves(self, condition: str, metric: str) -> Curves:
         """Raises KeyError where nothing was recorded."""
         columns = self._columns

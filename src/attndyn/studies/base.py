@@ -12,7 +12,10 @@ from attndyn.measures.verdicts import NOT_JUDGED
 if TYPE_CHECKING:
     from typing import Self
 
+    import numpy as np
+
     from attndyn.report.parts import Part
+    from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics, Row
     from attndyn.training.condition import Condition
 
@@ -96,6 +99,14 @@ class Study:
     def analyse(self, metrics: Metrics) -> Iterator[Row]:
         """Rows across steps and replicas, after all training and all pieces."""
         yield from ()
+
+    def from_traces(self, metrics: Metrics, run: Run, device: str) -> Iterator[Row]:
+        """Rows across steps and replicas that need what was kept of each example, or the weights; before `analyse`."""
+        yield from ()
+
+    def shown(self, run: Run, metrics: Metrics) -> Iterator[tuple[str, int, int, dict[str, np.ndarray]]] | None:
+        """(condition, replica, step, arrays) of the traces that stay when all is compared; None: all stay."""
+        return None
 
     def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         """(id of a statement, judgement) for all that these settings can judge."""

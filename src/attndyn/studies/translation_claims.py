@@ -220,8 +220,8 @@ class Judge:
             name="columns",
             title="How much agrees with what",
             caption="In %, with 95 % intervals over runs and pairs. α and Δ are those of the gold checkpoint; β_uf is "
-            "the probe under uniform attention; ξ is the performance of other runs where their attention first agrees with "
-            "the gold attention more than that. One number for each gold run.",
+            "the probe under uniform attention; ξ is the performance of other runs where their attention first agrees "
+            "with the gold attention more than that. One number for each gold run.",
             columns=("table", *COLUMNS, "Â", *(f"ξ of {name}" for name in COLUMNS[:3]), "ξ*"),
             rows=tuple(rows),
         )
@@ -241,8 +241,8 @@ class Judge:
         return Table(
             name="dictionary",
             title="The first words of the dictionary",
-            caption="Pairs of words that IBM Model 1 links most often in the validation pairs: in how many % of them β of "
-            "a run under uniform attention is largest at the linked source word, along training.",
+            caption="Pairs of words that IBM Model 1 links most often in the validation pairs: in how many % of them β "
+            "of a run under uniform attention is largest at the linked source word, along training.",
             columns=("source → target", "links", *(f"step {steps[n]}" for n in shown)),
             rows=tuple(
                 (pair, count, *(f"{100 * curves.values[0, n]:.0f}" for n in shown)) for pair, count, curves in entries

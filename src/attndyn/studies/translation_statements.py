@@ -2,7 +2,6 @@
 
 from attndyn.studies.base import Statement
 
-
 FAR = 2.0
 """Far above chance: at least this many times."""
 PARAMETERS = 6_132_544, 2_048_000

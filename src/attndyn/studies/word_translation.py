@@ -49,8 +49,8 @@ class WordTranslation(Study):
     source: ClassVar[str] = "Snell et al., arXiv 2103.07601, sections 2, 3, 5.1, A.1, A.4, A.5, A.7, A.8; tables 1 to 8"
     statements = STATEMENTS
     demo: ClassVar[dict[str, Any]] = {
-        "corpus": "tatoeba-sample", "vocabulary": 1000, "seeds": 2, "uniform": 1, "steps": 1200, "batch": 32, "lr": 3e-3,
-        "hidden": 64, "dropout": 0.25, "every": 300, "early": (25, 50, 100, 200), "evaluation": 100, "epochs": 8,
+        "corpus": "tatoeba-sample", "vocabulary": 1000, "seeds": 2, "uniform": 1, "steps": 1200, "batch": 32,
+        "lr": 3e-3, "hidden": 64, "dropout": 0.25, "every": 300, "early": (25, 50, 100, 200), "evaluation": 100, "epochs": 8,
     }  # fmt: skip
 
     corpus: str = "multi30k"

@@ -1,13 +1,24 @@
 """The only writer of results: rows and traces collect in memory and reach the disk with each save."""
 
+from __future__ import annotations
+
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from attndyn.store import atomic, checkpoint
-from attndyn.store.folder import METRICS
+from attndyn.store.folder import METRICS, Run
 from attndyn.store.metrics import Row, from_parquet, to_parquet
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+MANY = 1 << 28
+"""Bytes of traces that may wait for the next save."""
 
 
 class Recorder:
@@ -16,6 +27,7 @@ class Recorder:
         self.rows: list[Row] = []
         self._traces: dict[Path, dict[str, Tensor]] = {}
         self._saves = 0
+        self._waiting = 0
 
     def resume(self) -> checkpoint.Save | None:
         """Takes up the rows of the last save; rows behind it were never written."""
@@ -32,19 +44,29 @@ class Recorder:
         """One array of one replica, whose place in the run is `index`."""
         path = self.folder / "traces" / f"chunk-{chunk:03d}" / f"step-{step:06d}.safetensors"
         self._traces.setdefault(path, {})[f"{index}.{name}"] = value.contiguous()
+        self._waiting += value.nbytes
+
+    def settle(self) -> None:
+        """Writes the traces if many are waiting; those behind the last save will be written again."""
+        if self._waiting > MANY:
+            self._flush()
 
     def save(self, chunk: int, seconds: float, state: dict[str, Tensor]) -> None:
-        from safetensors.torch import load, save
-
-        for path, tensors in self._traces.items():
-            # A step of a chunk may come in two parts, when Ctrl-C finds its replicas at different steps.
-            before = load(path.read_bytes()) if path.exists() else {}
-            atomic.write_bytes(path, save(dict(sorted({**before, **tensors}.items()))))
-        self._traces.clear()
+        self._flush()
         self._saves += 1
         tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
         rows = to_parquet(self.rows)
         checkpoint.write(self.folder, checkpoint.Save(self._saves, chunk, seconds, rows, tensors))
+
+    def _flush(self) -> None:
+        from safetensors.torch import load
+
+        for path, tensors in self._traces.items():
+            # A step of a chunk may come in two parts, when Ctrl-C finds its replicas at different steps.
+            before = load(path.read_bytes()) if path.exists() else {}
+            self._write(path, {**before, **tensors})
+        self._traces.clear()
+        self._waiting = 0
 
     def weights(self, chunk: int, weights: dict[str, Tensor]) -> None:
         """What is kept of the trained models of a chunk."""
@@ -57,8 +79,33 @@ class Recorder:
         """Writes the metrics in one fixed order, whatever the order in which they were measured."""
         place = {condition: index for index, condition in enumerate(conditions)}
         rows = [*self.rows, *analysed]
+        for row in rows:
+            place.setdefault(row.condition, len(place))
         rows.sort(key=lambda row: (place[row.condition], row.replica, row.step, row.metric))
         atomic.write_bytes(self.folder / METRICS, to_parquet(rows))
+
+    def keep(self, run: Run, shown: Iterable[tuple[str, int, int, dict[str, np.ndarray]]]) -> None:
+        """Leaves these traces in place of all, and no weights."""
+        import numpy as np
+        import torch
+
+        kept: dict[Path, dict[str, Tensor]] = {}
+        for condition, replica, step, arrays in shown:
+            folder, index = run.place(condition, replica)
+            tensors = kept.setdefault(folder / f"step-{step:06d}.safetensors", {})
+            tensors |= {f"{index}.{name}": torch.as_tensor(np.ascontiguousarray(a)) for name, a in arrays.items()}
+        for path, tensors in kept.items():
+            self._write(path, tensors)
+        for path in (self.folder / "traces").glob("*/*.safetensors"):
+            if path not in kept:
+                path.unlink()
+        shutil.rmtree(self.folder / "weights", ignore_errors=True)
+
+    @staticmethod
+    def _write(path: Path, tensors: dict[str, Tensor]) -> None:
+        from safetensors.torch import save
+
+        atomic.write_bytes(path, save(dict(sorted(tensors.items()))))
 
 
 def join(states: Iterable[tuple[int, dict[str, Tensor]]]) -> dict[str, Tensor]:

@@ -1,0 +1,6 @@
+"""Names that the parts of `salient-words` share: its conditions, its tables and their columns."""
+
+STANDARD, UNIFORM, FROZEN, PROXY, BLOG = "standard", "uniform attention", "frozen β", "proxy", "linear scoring"
+CODE, TEXT = "validation, by the code", "validation, by the text"
+TRAIN, KENDALL, SUMMARY = "training examples", "Kendall's τ", "other measures"
+COLUMNS = ("A(α, β_uf)", "A(β_px, β_uf)", "A(Δ, β_uf)", "A(α, β)")

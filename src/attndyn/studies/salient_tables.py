@@ -1,0 +1,523 @@
+"""What `salient-words` computes after training: the columns of Snell et al.'s tables 1, 2, 4, 6, 9 and 10.
+
+α_g is the attention of a standard run g at its gold checkpoint; every standard run is gold in turn. Where the authors'
+program and their text differ, there is a table for each:
+
+| | code | text |
+| --- | --- | --- |
+| gold checkpoint | the best accuracy | the last |
+| A(α, β_uf) | the largest over checkpoints | the largest over checkpoints |
+| proxy | A(β_px, β_uf), the largest over checkpoints | A(β_uf, β_px), last checkpoint |
+| A(Δ, β_uf) | the largest over checkpoints | last checkpoint |
+| A(α, β) | β of another seed, the largest over checkpoints | β of the same run, last checkpoint |
+| ξ* | the best accuracy | the last |
+
+Δ is −e · ∂loss/∂e in both: the authors' program negates it twice in its last version, which is a slip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attndyn.measures.agreement import xi
+from attndyn.measures.flat import Texts
+from attndyn.measures.verdicts import resampled
+from attndyn.probes.influence import gradient_influence, leave_one_out
+from attndyn.probes.lexical import log_odds
+from attndyn.store.metrics import Row
+from attndyn.studies.salient_names import (
+    BLOG,
+    CODE,
+    COLUMNS,
+    FROZEN,
+    KENDALL,
+    PROXY,
+    STANDARD,
+    SUMMARY,
+    TEXT,
+    TRAIN,
+    UNIFORM,
+)  # fmt: skip
+from attndyn.tasks.ragged import Parallel, examined
+from attndyn.theory.logistic import Logistic, logistic
+
+if TYPE_CHECKING:
+    from attndyn.models.base import Model
+    from attndyn.store.folder import Run
+    from attndyn.store.metrics import Metrics
+    from attndyn.studies.salient_words import SalientWords
+    from attndyn.training.condition import Condition
+
+TOKENS = 1 << 20
+RANKED = 1000
+"""Most examples for Kendall's τ, whose cost grows with the square of the length."""
+LEFT_OUT = 500
+"""Most examples in which each word is left out."""
+SEEN = 10
+"""Times a word must occur for its votes in the proxy and in the logistic regression to be compared."""
+
+
+@dataclass
+class Part:
+    """One set of examples with all that was read on it."""
+
+    study: SalientWords
+    metrics: Metrics
+    run: Run
+    device: str
+    name: str
+    """valid or train"""
+    twin: Logistic
+    steps: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = self.metrics.curves(STANDARD, "accuracy").steps.tolist()
+        self.prefix = "" if self.name == "valid" else "train "
+        data = self.study.task.data
+        self.pairs = examined(data.train, data.valid, self.study.evaluation, self.name)
+        self.texts = Texts(torch.as_tensor(self.pairs.source.lengths, device=self.device))
+        self.words = torch.as_tensor(self.pairs.source.ids, dtype=torch.int64, device=self.device)
+        labels = torch.as_tensor(self.pairs.target.ids, dtype=torch.int64, device=self.device)
+        self.labels = labels[self.texts.text]
+        """The label of each word's text."""
+        rank = np.ceil(0.05 * self.pairs.source.lengths)
+        self.chance = rank / self.pairs.source.lengths
+        """Â of each text: without ties, ⌈.05 L⌉ / L."""
+
+    def scores(self, condition: str, seed: int, step: int, name: str) -> Tensor:
+        return torch.as_tensor(self.run.array(condition, seed, step, self.prefix + name), device=self.device)
+
+    def accuracy(self, condition: str) -> np.ndarray:
+        """[seed, step]"""
+        return self.metrics.curves(condition, f"{self.prefix}accuracy").values
+
+    def votes(self, table: Tensor) -> Tensor:
+        """How each word of the texts speaks for its text's label; from logits [word of the vocabulary, label]."""
+        return log_odds(table[self.words], self.labels)
+
+    @cached_property
+    def proxies(self) -> list[Tensor]:
+        """β_px of every proxy: its output map on its word vectors, without the bias, as in the authors' program."""
+        found = []
+        for seed in self.study.seeds_of(PROXY):
+            weights = self.run.weights(PROXY, seed, "lowest loss")
+            embedding, output = (torch.as_tensor(weights[f"{name}.weight"]) for name in ("embedding", "output"))
+            found.append(self.votes((embedding @ output.T).to(self.device)))
+        return found
+
+    @cached_property
+    def logistic(self) -> Tensor:
+        order = [self.twin.labels.index(label) for label in self.study.task.data.classes]
+        beta = torch.as_tensor(self.twin.beta[order].T.copy(), device=self.device)
+        if beta.shape[1] == 2:  # log-odds of each label already
+            return beta[self.words].gather(1, self.labels[:, None])[:, 0]
+        return self.votes(beta)
+
+    @cached_property
+    def counted(self) -> Tensor:
+        """Polarity by counting: the log-odds of the label given the word, each count raised by one."""
+        data = self.study.task.data
+        labels = data.train.target.ids[data.train.source.rows]
+        counts = np.ones((len(data.vocabulary.words), len(data.classes)))
+        np.add.at(counts, (data.train.source.ids, labels), 1)
+        return self.votes(torch.as_tensor(np.log(counts), device=self.device))
+
+    def agreeing(self, peaks: dict[Any, Tensor], condition: str, name: str) -> dict[Any, np.ndarray]:
+        """A(u, v) of every text for each u, given by its peaks, with v a scoring of a condition: [seed, step, text]."""
+        seeds = self.study.seeds_of(condition)
+        found = {key: np.zeros((len(seeds), len(self.steps), len(self.pairs)), dtype=bool) for key in peaks}
+        for i, seed in enumerate(seeds):
+            for j, step in enumerate(self.steps):
+                values = self.scores(condition, seed, step, name)
+                limits = self.texts.limits(values)
+                for key, places in peaks.items():
+                    found[key][i, j] = self.texts.agreement(places, values, limits).cpu().numpy()
+        return found
+
+
+def model_at(study: SalientWords, condition: Condition, run: Run, seeds: list[int], best: str, device: str) -> Model:
+    """The models of several seeds with the weights that were kept."""
+    model = condition.model.build(study.task.vocabulary, seeds, study.task.outputs)
+    kept = [run.weights(condition.name, seed, best) for seed in seeds]
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.stack([torch.as_tensor(weights[name]) for weights in kept]))
+    return model.to(device).eval()
+
+
+def influence_at_gold(part: Part) -> list[Tensor]:
+    """Δ by gradient of every standard run, where its accuracy on the part was highest."""
+    condition = next(part.study.conditions())
+    seeds = list(condition.seeds)
+    model = model_at(part.study, condition, part.run, seeds, f"highest {part.prefix}accuracy", part.device)
+    sampler = part.study.task.build(seeds, part.device)
+    deltas = []
+    for batch in sampler.slices(part.study.evaluation, part.name, TOKENS // len(seeds)):
+        delta, *_ = gradient_influence(model, condition.rule, batch)
+        assert batch.source_mask is not None
+        deltas.append(delta[batch.source_mask].view(len(seeds), -1))
+    return list(torch.cat(deltas, dim=1))
+
+
+def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
+    """At most 500 texts, evenly spread over the lengths: their lengths, the places of their words among all words, and
+    Δ of one run at its gold checkpoint by leaving each word out."""
+    condition = next(part.study.conditions())
+    model = model_at(part.study, condition, part.run, [seed], "highest accuracy", part.device)
+    chosen = np.arange(0, len(part.pairs), -(-len(part.pairs) // LEFT_OUT))
+    some = part.pairs.take(chosen)
+    examples, deltas = Parallel(some, part.device), []
+    for row in range(0, len(some), 25):
+        lines = torch.arange(row, min(row + 25, len(some)), device=part.device)
+        widths = examples.lengths[:, row : row + 25].max(axis=1).tolist()
+        batch = examples.batch(lines[None], widths)
+        assert batch.source_mask is not None
+        deltas.append(leave_one_out(model, condition.rule, batch, TOKENS)[batch.source_mask])
+    keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
+    texts = Texts(torch.as_tensor(some.source.lengths, device=part.device))
+    return texts, keep.nonzero()[:, 0], torch.cat(deltas)
+
+
+def tables(study: SalientWords, metrics: Metrics, run: Run, device: str) -> Iterator[Row]:
+    """Every row that the claims and figures read."""
+    data = study.task.data
+    twin = logistic(data.train, data.valid)
+    valid = Part(study, metrics, run, device, "valid", twin)
+    yield from facts(valid)
+    yield from Columns(valid).rows()
+    yield from kendall(valid)
+    yield from Columns(Part(study, metrics, run, device, "train", twin)).rows()
+
+
+def facts(part: Part) -> Iterator[Row]:
+    """Sizes, and what holds exactly."""
+    study, texts = part.study, part.texts
+    data = study.task.data
+    numbers = {
+        "vocabulary": len(data.vocabulary.words),
+        "training examples": len(data.train),
+        "evaluation examples": len(part.pairs),
+        "median length": data.parts["train"].median,
+        "texts cut": sum(each.cut for each in data.parts.values()),
+        "parameters": sum(
+            p[0].numel() for p in next(study.conditions()).model.build(1, (0,), study.task.outputs).parameters()
+        )
+        - study.width,
+        "logistic accuracy": part.twin.chosen.accuracy,
+        "chance": float(part.chance.mean()),
+    }
+    for name, number in numbers.items():
+        yield Row(SUMMARY, 0, 0, name, float(number))
+    worst = apart = 0.0
+    for i, seed in enumerate(study.seeds_of(STANDARD)):
+        gold = part.steps[int(part.accuracy(STANDARD)[i].argmax())]
+        for condition, step in ((STANDARD, 0), (STANDARD, gold)):
+            alpha = part.scores(condition, seed, step, "alpha")
+            beta = part.scores(condition, seed, step, "beta")
+            when = "start" if step == 0 else "gold"
+            yield Row(condition, seed, step, f"attention entropy, {when}", float(texts.entropy(alpha).mean()))
+            yield Row(condition, seed, step, f"probe spread, {when}", float(beta.sigmoid().std()))
+            combined = texts.total((alpha.double() * beta.double()).to(torch.float64)).sigmoid()
+            answer = part.scores(condition, seed, step, "answer").double().sigmoid()
+            worst = max(worst, float((combined - answer).abs().max()))
+            odds = beta.double().exp()
+            apart = max(apart, float((odds - beta.double()).abs().median()))
+    yield Row(SUMMARY, 0, 0, "answer minus combined votes", worst)
+    yield Row(SUMMARY, 0, 0, "odds minus log-odds", apart)
+    yield from bag_of_words(part)
+
+
+def bag_of_words(part: Part) -> Iterator[Row]:
+    """The proxy beside its logistic twin: is it one, and do they rank words alike?"""
+    from scipy.stats import spearmanr
+
+    study, data = part.study, part.study.task.data
+    frequent = data.train.source.counts >= SEEN
+    classes = [part.twin.labels.index(label) for label in data.classes]
+    twin = part.twin.beta[classes[-1]] - part.twin.beta[classes[0]]
+    for seed in study.seeds_of(PROXY):
+        weights = part.run.weights(PROXY, seed, "lowest loss")
+        votes = weights["embedding.weight"] @ weights["output.weight"].T
+        model = model_at(study, study.proxy(), part.run, [seed], "lowest loss", part.device)
+        apart = 0.0
+        for batch in study.task.build([seed], part.device).slices(study.evaluation, part.name, TOKENS):
+            with torch.no_grad():
+                logits, _ = model(batch, study.proxy().rule)
+            ids, mask = batch.source[0].cpu().numpy(), batch.source_mask[0].cpu().numpy()  # type: ignore[index]
+            mean = (votes[ids] * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            apart = max(apart, float(np.abs(mean + weights["output.bias"] - logits[0, :, 0].cpu().numpy()).max()))
+        yield Row(PROXY, seed, 0, "answer minus bag of words", apart)
+        known = votes[frequent, -1] - votes[frequent, 0]
+        yield Row(
+            PROXY, seed, 0, "rank correlation with the logistic", float(spearmanr(known, twin[frequent]).statistic)
+        )
+
+
+class Columns:
+    """The agreement columns of one part, in both readings."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        study, accuracy = part.study, part.accuracy(STANDARD)
+        self.seeds, steps = study.seeds_of(STANDARD), part.steps
+        self.gold = [int(row.argmax()) for row in accuracy]
+        last = len(steps) - 1
+        texts = part.texts
+        peaks: dict[Any, Tensor] = {}
+        for i, seed in enumerate(self.seeds):
+            for reading, at in ((CODE, self.gold[i]), (TEXT, last)):
+                peaks["α", reading, i] = texts.peaks(part.scores(STANDARD, seed, steps[at], "alpha"))
+        deltas = self._deltas()
+        peaks |= {key: texts.peaks(values) for key, values in deltas.items()}
+        for i, beta in enumerate(part.proxies):
+            peaks["β_px", i] = texts.peaks(beta)
+        peaks["β_log"], peaks["β_count"] = texts.peaks(part.logistic), texts.peaks(part.counted)
+        self.uniform = part.agreeing(peaks, UNIFORM, "beta")
+        golds = {key: places for key, places in peaks.items() if key[0] == "α"}
+        self.probe = part.agreeing(golds, STANDARD, "beta")
+        self.attention = part.agreeing(golds, STANDARD, "alpha")
+        self.frozen = part.agreeing(golds, FROZEN, "alpha")
+        self.peaks, self.deltas = peaks, deltas
+
+    def _deltas(self) -> dict[Any, Tensor]:
+        part, found = self.part, {}
+        if part.name == "train":
+            at_gold = influence_at_gold(part)
+            return {("Δ", CODE, i): delta for i, delta in enumerate(at_gold)}
+        for i, seed in enumerate(self.seeds):
+            for reading, at in ((CODE, self.gold[i]), (TEXT, -1)):
+                found["Δ", reading, i] = part.scores(STANDARD, seed, part.steps[at], "delta")
+        return found
+
+    def against(self, values: Tensor) -> np.ndarray:
+        """A(β_uf, v) for a fixed v: [seed, step, text]."""
+        part = self.part
+        limits, found = part.texts.limits(values), []
+        for seed in part.study.seeds_of(UNIFORM):
+            rows = []
+            for step in part.steps:
+                peaks = part.texts.peaks(part.scores(UNIFORM, seed, step, "beta"))
+                rows.append(part.texts.agreement(peaks, values, limits).cpu().numpy())
+            found.append(np.stack(rows))
+        return np.stack(found)
+
+    def column(self, name: str, reading: str) -> np.ndarray:
+        """[gold, other seed, text] at the checkpoint that the reading takes; of the last axis a mean is the entry."""
+        golds = range(len(self.seeds))
+        if name == COLUMNS[0]:
+            return np.stack([highest(self.uniform["α", reading, g]) for g in golds])
+        if name == COLUMNS[1]:
+            if reading == TEXT:
+                return np.stack([self.against(beta)[:, -1] for beta in self.part.proxies])
+            return np.stack([highest(self.uniform["β_px", i]) for i in range(len(self.part.proxies))])
+        if name == COLUMNS[2]:
+            take = highest if reading == CODE else final
+            return np.stack([take(self.uniform["Δ", reading, g]) for g in golds])
+        if reading == TEXT:
+            return np.stack([self.probe["α", TEXT, g][[g], -1] for g in golds])
+        return np.stack([highest(np.delete(self.probe["α", CODE, g], g, axis=0)) for g in golds])
+
+    def others(self, g: int, reading: str) -> tuple[np.ndarray, np.ndarray]:
+        """A(α_g, α(τ)) and the accuracy of the other standard runs: [seed, step]."""
+        curve = np.delete(self.attention["α", reading, g], g, axis=0).mean(axis=2)
+        return curve, np.delete(self.part.accuracy(STANDARD), g, axis=0)
+
+    def rows(self) -> Iterator[Row]:
+        part = self.part
+        for reading in (CODE, TEXT) if part.name == "valid" else (CODE,):
+            table = reading if part.name == "valid" else TRAIN
+            accuracy = part.accuracy(STANDARD)
+            for name in COLUMNS:
+                yield from self._entry(table, name, self.column(name, reading))
+                entries = self.column(name, reading).mean(axis=2)
+                for g, seed in enumerate(self.seeds):
+                    value = float(entries[g].mean() if len(entries) == len(self.seeds) else entries.mean())
+                    threshold = xi(value, *self.others(g, reading)) if len(self.seeds) > 1 else torch.tensor(torch.nan)
+                    yield Row(table, seed, part.steps[self.gold[g]], f"ξ of {name}", float(threshold))
+            for g, seed in enumerate(self.seeds):
+                star = accuracy[g].max() if reading == CODE else accuracy[g, -1]
+                yield Row(table, seed, part.steps[self.gold[g]], "ξ*", float(star))
+        if part.name == "valid":
+            yield from self._rest()
+            yield from self._curves()
+
+    def _entry(self, table: str, name: str, values: np.ndarray) -> Iterator[Row]:
+        """The mean over seeds and examples with its interval, and that of its distance from chance."""
+        spread = resampled(values.astype(np.float64))
+        above = resampled(values - self.part.chance)
+        for ending, number in (
+            ("", values.mean()), (" low", spread.low), (" high", spread.high),
+            (" above low", above.low), (" above high", above.high),
+        ):  # fmt: skip
+            yield Row(table, 0, 0, name + ending, float(number))
+        for g, mean in enumerate(values.reshape(len(values), -1).mean(axis=1)):
+            yield Row(f"{table}, by gold run", g, 0, name, float(mean))
+
+    def _rest(self) -> Iterator[Row]:
+        """Frozen β (table 9), the logistic regression (table 10), counts, influence and its other form, other seeds."""
+        part, golds = self.part, range(len(self.seeds))
+        texts = part.texts
+        yield from self._entry(SUMMARY, "A(α, α_fr)", np.stack([highest(self.frozen["α", CODE, g]) for g in golds]))
+        first = np.stack([highest(self.uniform["α", CODE, g]) for g in golds])
+        frozen = np.stack([highest(self.frozen["α", CODE, g]) for g in golds])
+        gap = resampled(first.mean(axis=1) - frozen.mean(axis=1))
+        yield Row(SUMMARY, 0, 0, "A(α, β_uf) minus A(α, α_fr) low", gap.low)
+        yield Row(SUMMARY, 0, 0, "A(α, β_uf) minus A(α, α_fr) high", gap.high)
+        yield from self._entry(SUMMARY, "A(β_log, β_uf)", highest(self.uniform["β_log"])[None])
+        yield from self._entry(SUMMARY, "A(β_count, β_uf)", highest(self.uniform["β_count"])[None])
+        against = self.against(part.logistic)
+        yield from self._entry(SUMMARY, "A(β_uf, β_log)", against[:, -1][None])
+        proxy = np.stack([highest(self.uniform["β_px", i]) for i in range(len(part.proxies))])
+        gap = resampled(highest(self.uniform["β_log"]).mean(axis=0) - proxy.mean(axis=(0, 1)))
+        yield Row(SUMMARY, 0, 0, "A(β_log, β_uf) minus A(β_px, β_uf) low", gap.low)
+        yield Row(SUMMARY, 0, 0, "A(β_log, β_uf) minus A(β_px, β_uf) high", gap.high)
+        of_delta, of_count = [], []
+        count_limits = texts.limits(part.counted)
+        for g in golds:
+            delta = self.deltas["Δ", CODE, g]
+            of_delta.append(texts.agreement(self.peaks["α", CODE, g], delta, texts.limits(delta)).cpu().numpy())
+            agreed = texts.agreement(self.peaks["α", CODE, g], part.counted, count_limits)
+            of_count.append(agreed.cpu().numpy())
+        yield from self._entry(SUMMARY, "A(α, Δ)", np.stack(of_delta)[:, None])
+        yield from self._entry(SUMMARY, "A(α, β_count)", np.stack(of_count)[:, None])
+        if len(self.seeds) > 1:
+            between = np.stack([self.attention["α", CODE, g][h, self.gold[h]] for g in golds for h in golds if h != g])
+            yield from self._entry(SUMMARY, "A(α, α of another seed)", between[:, None])
+            own = np.stack([self.probe["α", CODE, g][g, self.gold[g]] for g in golds])
+            yield from self._entry(SUMMARY, "A(α, β of the same run)", own[:, None])
+            apart = resampled(self.column(COLUMNS[3], CODE).mean(axis=(0, 1)) - first.mean(axis=(0, 1)))
+            yield Row(SUMMARY, 0, 0, "A(α, β) minus A(α, β_uf) low", apart.low)
+            yield Row(SUMMARY, 0, 0, "A(α, β) minus A(α, β_uf) high", apart.high)
+        yield from self._left_out()
+
+    def _left_out(self) -> Iterator[Row]:
+        part = self.part
+        texts, places, delta = left_out(part, self.seeds[0])
+        alpha = part.scores(STANDARD, self.seeds[0], part.steps[self.gold[0]], "alpha")[places]
+        gradient = self.deltas["Δ", CODE, 0][places]
+        chosen = part.texts.text[places[texts.first]].cpu().numpy()
+        chance = part.chance[chosen]
+        found = {"A(α, Δ_loo)": texts.agreement(texts.peaks(alpha), delta, texts.limits(delta)).cpu().numpy()[None]}
+        found["A(Δ, Δ_loo)"] = texts.agreement(texts.peaks(gradient), delta, texts.limits(delta)).cpu().numpy()[None]
+        peaks, best = texts.peaks(delta), []
+        for seed in part.study.seeds_of(UNIFORM):
+            each = []
+            for step in part.steps:
+                beta = part.scores(UNIFORM, seed, step, "beta")[places]
+                each.append(texts.agreement(peaks, beta, texts.limits(beta)).cpu().numpy())
+            best.append(np.stack(each))
+        found["A(Δ_loo, β_uf)"] = highest(np.stack(best))
+        for name, values in found.items():
+            above = resampled(values - chance)
+            spread = resampled(values.astype(np.float64))
+            for ending, number in (
+                ("", values.mean()), (" low", spread.low), (" high", spread.high),
+                (" above low", above.low), (" above high", above.high),
+            ):  # fmt: skip
+                yield Row(SUMMARY, 0, 0, name + ending, float(number))
+        yield Row(SUMMARY, 0, 0, "texts with words left out", float(len(chosen)))
+
+    def _curves(self) -> Iterator[Row]:
+        """A(α_gold, ·) along training, the mean over the golds of other runs."""
+        part, golds = self.part, list(range(len(self.seeds)))
+        for i, seed in enumerate(part.study.seeds_of(UNIFORM)):
+            for j, step in enumerate(part.steps):
+                value = np.mean([self.uniform["α", CODE, g][i, j].mean() for g in golds])
+                yield Row(UNIFORM, seed, step, "A(α, β_uf)", float(value))
+        mean = np.mean([self.uniform["α", CODE, g] for g in golds], axis=0)  # [seed, step, text]
+        peak = int(mean.mean(axis=(0, 2)).argmax())
+        fall = resampled(mean[:, peak] - mean[:, -1])
+        numbers = {
+            "peak step of A(α, β_uf)": part.steps[peak],
+            "peak of A(α, β_uf)": mean[:, peak].mean(),
+            "last of A(α, β_uf)": mean[:, -1].mean(),
+            "fall of A(α, β_uf) low": fall.low,
+            "fall of A(α, β_uf) high": fall.high,
+        }
+        for name, number in numbers.items():
+            yield Row(SUMMARY, 0, 0, name, float(number))
+        for h, seed in enumerate(self.seeds):
+            rest = [g for g in golds if g != h] or golds
+            for name, found in (("A(α, β)", self.probe), ("A(α, α)", self.attention)):
+                curve = np.mean([found["α", CODE, g][h].mean(axis=1) for g in rest], axis=0)
+                for step, value in zip(part.steps, curve, strict=True):
+                    yield Row(STANDARD, seed, step, name, float(value))
+                half = part.steps[int((curve >= curve[-1] / 2).argmax())]
+                yield Row(STANDARD, seed, 0, f"half of {name} at", float(half))
+        if BLOG in part.metrics:
+            yield from self._blog()
+
+    def _blog(self) -> Iterator[Row]:
+        """The two stages of the runs with linear scoring, against their own gold attention."""
+        part = self.part
+        accuracy = part.accuracy(BLOG)
+        seeds = part.study.seeds_of(BLOG)
+        peaks = {
+            i: part.texts.peaks(part.scores(BLOG, seed, part.steps[int(accuracy[i].argmax())], "alpha"))
+            for i, seed in enumerate(seeds)
+        }
+        for kind in ("beta", "alpha"):
+            found = part.agreeing(peaks, BLOG, kind)
+            for h, seed in enumerate(seeds):
+                rest = [g for g in range(len(seeds)) if g != h] or [h]
+                curve = np.mean([found[g][h].mean(axis=1) for g in rest], axis=0)
+                name = "A(α, β)" if kind == "beta" else "A(α, α)"
+                for step, value in zip(part.steps, curve, strict=True):
+                    yield Row(BLOG, seed, step, name, float(value))
+                half = part.steps[int((curve >= curve[-1] / 2).argmax())]
+                yield Row(BLOG, seed, 0, f"half of {name} at", float(half))
+
+
+def kendall(part: Part) -> Iterator[Row]:
+    """Table 2: Kendall's τ in place of A, with the first standard run as gold and the second beside it."""
+    texts, steps = part.texts, part.steps
+    every = -(-len(part.pairs) // RANKED)
+    seeds = part.study.seeds_of(STANDARD)
+    accuracy = part.accuracy(STANDARD)
+    gold = steps[int(accuracy[0].argmax())]
+    alpha, delta = (part.scores(STANDARD, seeds[0], gold, name) for name in ("alpha", "delta"))
+    fixed = {COLUMNS[0]: alpha, COLUMNS[1]: part.proxies[0], COLUMNS[2]: delta}
+    best: dict[str, list[np.ndarray]] = {name: [] for name in fixed}
+    missing = dict.fromkeys(COLUMNS, 0)
+    for seed in part.study.seeds_of(UNIFORM):
+        found: dict[str, list[Any]] = {name: [] for name in fixed}
+        for step in steps:
+            beta = part.scores(UNIFORM, seed, step, "beta")
+            for name, values in fixed.items():
+                found[name].append(texts.kendall_tau(values, beta, every))
+        for name, rows in found.items():
+            top = max(rows, key=lambda row: row.mean)
+            best[name].append(top.values.cpu().numpy())
+            missing[name] += top.n_undefined
+    curve: list[float] = []
+    if len(seeds) > 1:
+        rows = [texts.kendall_tau(alpha, part.scores(STANDARD, seeds[1], step, "beta"), every) for step in steps]
+        top = max(rows, key=lambda row: row.mean)
+        best[COLUMNS[3]], missing[COLUMNS[3]] = [top.values.cpu().numpy()], top.n_undefined
+        curve = [texts.kendall_tau(alpha, part.scores(STANDARD, seeds[1], s, "alpha"), every).mean for s in steps]
+    for name, arrays in best.items():
+        taus = np.stack(arrays)
+        spread = resampled(taus)
+        for ending, number in (("", np.nanmean(taus)), (" low", spread.low), (" high", spread.high)):
+            yield Row(KENDALL, 0, 0, name + ending, float(number))
+        yield Row(KENDALL, 0, 0, f"{name} undefined", float(missing[name]))
+        if curve:
+            yield Row(KENDALL, 0, 0, f"ξ of {name}", float(xi(float(np.nanmean(taus)), [curve], accuracy[[1]])))
+    yield Row(KENDALL, 0, 0, "texts", float(len(range(0, len(part.pairs), every))))
+
+
+def highest(found: np.ndarray) -> np.ndarray:
+    """[seed, text] at the step of each seed's largest mean, out of [seed, step, text]."""
+    step = found.mean(axis=2).argmax(axis=1)
+    return found[np.arange(len(found)), step]
+
+
+def final(found: np.ndarray) -> np.ndarray:
+    return found[:, -1]
