@@ -44,15 +44,18 @@ class Translate(Reading):
     start: int
     end: int
     beams: int = 5
+    longest: int = 99
+    """Pieces after which a translation is cut off."""
 
     def run(self, trace: Trace) -> Values:
         import torch
         from torch.nn import functional as F
 
-        from attndyn.models.decoding import LONGEST, translate
+        from attndyn.models.decoding import translate
 
-        found = translate(translator(trace), trace.rule, trace.batch, start=self.start, end=self.end, beams=self.beams)
-        pieces = F.pad(found.pieces, (0, LONGEST - found.pieces.shape[2]), value=self.end)
+        limits = {"start": self.start, "end": self.end, "beams": self.beams, "longest": self.longest}
+        found = translate(translator(trace), trace.rule, trace.batch, **limits)
+        pieces = F.pad(found.pieces, (0, self.longest - found.pieces.shape[2]), value=self.end)
         yield "translation", pieces.to(torch.int32)
 
 

@@ -16,8 +16,6 @@ from attndyn.models.seq2seq import States
 from attndyn.models.translator import TranslatorModel
 from attndyn.tasks.sampler import Batch
 
-LONGEST = 99
-"""Pieces of a translation, </s> counted, after which it is cut off; as in the authors' program."""
 LOOK = 8
 """Steps after which a GPU is asked whether all sentences are done: asking costs more than a few steps too many."""
 
@@ -48,9 +46,10 @@ def translate(
     start: int,
     end: int,
     beams: int = 5,
-    longest: int = LONGEST,
+    longest: int = 99,
 ) -> Translations:
-    """The best translation that a beam of this width finds. The model is in evaluation mode."""
+    """The best translation that a beam of this width finds, </s> counted at most `longest` pieces long (99 in the
+    authors' program). The model is in evaluation mode."""
     memory, state = model.begin(batch)
     state = [(h.repeat_interleave(beams, dim=1), c.repeat_interleave(beams, dim=1)) for h, c in state]
     shape = (*batch.source.shape[:2], beams)

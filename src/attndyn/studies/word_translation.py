@@ -49,8 +49,9 @@ class WordTranslation(Study):
     source: ClassVar[str] = "Snell et al., arXiv 2103.07601, sections 2, 3, 5.1, A.1, A.4, A.5, A.7, A.8; tables 1 to 8"
     statements = STATEMENTS
     demo: ClassVar[dict[str, Any]] = {
-        "corpus": "tatoeba-sample", "vocabulary": 1000, "seeds": 2, "uniform": 1, "steps": 1200, "batch": 32,
-        "lr": 3e-3, "hidden": 64, "dropout": 0.25, "every": 300, "early": (25, 50, 100, 200), "evaluation": 100, "epochs": 8,
+        "corpus": "tatoeba-sample", "vocabulary": 1000, "seeds": 2, "uniform": 1, "steps": 1000, "batch": 32,
+        "lr": 3e-3, "hidden": 64, "dropout": 0.25, "every": 250, "early": (25, 50, 100, 175), "evaluation": 80,
+        "cut": 40, "epochs": 8,
     }  # fmt: skip
 
     corpus: str = "multi30k"
@@ -92,6 +93,8 @@ class WordTranslation(Study):
     """Most validation pairs, and as many training pairs, that are read at a checkpoint."""
     beams: int = 5
     """Hypotheses of the beam search."""
+    cut: int = 99
+    """Pieces after which a translation is cut off."""
     epochs: int = 30
     """Of the proxy."""
     proxy_lr: float = 1e-3
@@ -100,7 +103,7 @@ class WordTranslation(Study):
     """What is kept of α, β and Δ after the comparison: those of a few pairs, or all, and the weights."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "uniform", "steps", "batch", "every", "evaluation", "beams", "epochs"):
+        for name in ("seeds", "uniform", "steps", "batch", "every", "evaluation", "beams", "cut", "epochs"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.seeds < 2:
@@ -146,7 +149,7 @@ class WordTranslation(Study):
             found += [
                 Answers(**usual),
                 PairScores(**usual, influence=influence),
-                Translate(**usual, start=self.task.start, end=self.task.end, beams=self.beams),
+                Translate(**usual, start=self.task.start, end=self.task.end, beams=self.beams, longest=self.cut),
             ]
         return tuple(found)
 
