@@ -34,4 +34,4 @@ class Dropout(nn.Module):
 
     def bytes(self, step: Int[Tensor, ""], count: int) -> Int[Tensor, "replica count"]:
         drawn = words(self.seeds, DROPOUT, step[None], -(-count // 4), self.place)
-        return (drawn[..., None] >> torch.tensor([0, 8, 16, 24], device=drawn.device) & 255).flatten(1)[:, :count]
+        return (drawn[..., None] >> 8 * torch.arange(4, device=drawn.device) & 255).flatten(1)[:, :count]

@@ -222,7 +222,8 @@ class BiLSTM(Stacked):
 def holding(weight: Float[Tensor, "replica gates in"]) -> Float[Tensor, " gates"]:
     """What is added to the gates where nothing is read, so that the cells stay as they are: the input gate is shut and
     the forget gate open, exactly (σ of ∓10⁴ is 0 and 1)."""
-    return weight.new_tensor([-1e4, 1e4, 0.0, 0.0]).repeat_interleave(weight.shape[1] // 4)
+    hidden = weight.shape[1] // 4
+    return torch.cat([weight.new_full((hidden,), value) for value in (-1e4, 1e4, 0.0, 0.0)])
 
 
 def backwards(

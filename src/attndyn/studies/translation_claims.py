@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE
+from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE, NOT_JUDGED
 from attndyn.report.parts import Cell, Table
 from attndyn.studies.base import Judgement
 from attndyn.studies.translation_names import COLUMNS, DICTIONARY, LINEAR, RANKS, STANDARD, SUMMARY, TABLES, UNIFORM
-from attndyn.studies.translation_statements import FAR, PARAMETERS
+from attndyn.studies.translation_statements import FAR, LEARNED, PARAMETERS
 
 if TYPE_CHECKING:
     from attndyn.store.metrics import Metrics
@@ -159,7 +159,8 @@ class Judge:
         return Judgement(measured="; ".join(found), n=self.study.seeds, verdict=verdict)
 
     def harsh(self) -> Judgement:
-        by_token, by_bleu = (self.xis(table, COLUMNS[0]) / self.each(table, "ξ*") for table in (TOKEN, BLEU))
+        with np.errstate(invalid="ignore"):  # where nothing is translated, ξ and ξ* are 0 by BLEU
+            by_token, by_bleu = (self.xis(table, COLUMNS[0]) / self.each(table, "ξ*") for table in (TOKEN, BLEU))
         fine = [bool(b < t) for t, b in zip(by_token, by_bleu, strict=True) if not np.isnan(b + t)]
         verdict = all_or_none(fine) if len(fine) == len(by_token) else INCONCLUSIVE
         shares = (percent(values) for values in (by_token, by_bleu))
@@ -185,6 +186,8 @@ class Judge:
         linear, hidden = (self.metrics.curves(name, "BLEU").values.max(axis=1).mean() for name in (LINEAR, STANDARD))
         apart = linear - hidden
         verdict = HOLDS if abs(apart) <= 2 else DIFFERS if apart < 0 else INCONCLUSIVE
+        if hidden < LEARNED:
+            verdict = NOT_JUDGED
         return Judgement(measured=f"BLEU {linear:.1f} against {hidden:.1f}", n=self.study.linear, verdict=verdict)
 
     def rise_and_fall(self) -> Judgement:
@@ -277,7 +280,7 @@ class Judge:
         )
 
 
-def percent(values: np.ndarray, scale: float = 100) -> str:
+def percent(values: np.ndarray, scale: int = 100) -> str:
     return ", ".join("never" if np.isnan(value) else f"{scale * value:.1f}" for value in values)
 
 

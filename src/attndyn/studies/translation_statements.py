@@ -4,6 +4,8 @@ from attndyn.studies.base import Statement
 
 FAR = 2.0
 """Far above chance: at least this many times."""
+LEARNED = 10.0
+"""BLEU below which two models are not compared: neither has learned to translate."""
 PARAMETERS = 6_132_544, 2_048_000
 """Without embeddings, and of the embeddings of 8,000 pieces (A.8)."""
 ABOVE = f"holds if the interval lies above {FAR:g} Â, differs if it lies below {FAR:g} Â, else inconclusive"
@@ -146,7 +148,7 @@ STATEMENTS = (
         "the linear-output model is as good as the one with a hidden layer",
         "BLEU 38.2 against 37.9 (text)",
         "best BLEU on the validation pairs: holds if the means are within 2 of each other, differs if the linear "
-        "head is worse by more, else inconclusive",
+        "head is worse by more, else inconclusive; not judged below a BLEU of 10",
     ),
     _statement(
         "S-53", "A.7",

@@ -169,11 +169,13 @@ def clustered(values: np.ndarray, groups: np.ndarray, resamples: int = 1000) -> 
         np.apply_along_axis(lambda row: np.bincount(groups, row, count), -1, each)
         for each in (np.where(known, values, 0.0), known.astype(np.float64))
     )
-    means = []
-    for _ in range(resamples):
-        weights = random.multinomial(count, np.full(count, 1 / count))
-        chosen = np.ix_(*(random.integers(n, size=n) for n in runs))
-        means.append((sums[chosen] @ weights).sum() / (counts[chosen] @ weights).sum())
+    # a draw with replacement is how often each is drawn
+    weights = random.multinomial(count, np.full(count, 1 / count), size=resamples).T
+    sums, counts = sums @ weights, counts @ weights  # [run …, resample]
+    for n in runs:
+        drawn = random.multinomial(n, np.full(n, 1 / n), size=resamples)
+        sums, counts = (np.einsum("n...r,rn->...r", each, drawn) for each in (sums, counts))
+    means = sums / counts
     low, high = np.quantile(means, [LEVEL / 2, 1 - LEVEL / 2])
     return Interval(float(low), float(high))
 
@@ -350,7 +352,7 @@ def maps(
     part = Pairs(study, metrics, run, "cpu", "valid")
     chosen = np.unique(np.linspace(len(part.pairs) // 3, 3 * len(part.pairs) // 4, count).astype(int))
     first = np.concatenate([[0], (part.pairs.source.lengths * part.pairs.target.lengths).cumsum()])
-    keys, queries = part.pairs.source.lengths[chosen].max(), part.pairs.target.lengths[chosen].max()
+    keys, queries = (int(side.lengths[chosen].max()) for side in (part.pairs.source, part.pairs.target))
 
     def padded(line: np.ndarray, length: int) -> np.ndarray:
         return np.pad(line, (0, length - len(line)), constant_values=-1).astype(np.int32)
@@ -363,7 +365,7 @@ def maps(
     for condition in (STANDARD, UNIFORM):
         seed = study.seeds_of(condition)[0]
         for step in part.steps:
-            arrays = dict(sides)
+            arrays = {name: side.copy() for name, side in sides.items()}
             for name in ("alpha", "beta", "delta"):
                 values = run.array(condition, seed, step, name)
                 arrays[name] = np.zeros((len(chosen), queries, keys), np.float16)
