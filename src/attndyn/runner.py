@@ -72,7 +72,7 @@ class Worker:
             part: self.trainer.task.slices(condition.evaluation, part, tokens)
             for part in sorted({reading.on for reading in condition.readings})
         }
-        self.readers: dict[tuple[Any, ...], Replayed[list[tuple[str, Tensor]]]] = {}
+        self.readers: dict[tuple[Any, ...], Replayed[Batch, list[tuple[str, Tensor]]]] = {}
         self.best = [Best(wanted, self.trainer.optimiser.values) for wanted in condition.best]
 
     @property
@@ -124,8 +124,10 @@ class Worker:
             reader = self.readers.setdefault(readings, Replayed(partial(read, self.trainer, readings)))
             return [(name, value.clone()) for name, value in reader(slices[0])]
         found: dict[str, list[Tensor]] = {}
+        # thousands of texts are read in more operations than train on them; docs/speed.md says what TF32 changes
+        precision: Precision = "fp32" if self.trainer.precision == "fp32" else "tf32"
         for batch in slices:
-            for name, value in read(self.trainer, readings, batch):
+            for name, value in read(self.trainer, readings, batch, precision):
                 found.setdefault(name, []).append(value)
         weights = torch.tensor([counted(batch) for batch in slices], device=slices[0].source.device)
         return [(name, together(values, weights)) for name, values in found.items()]
@@ -149,8 +151,10 @@ class Worker:
         }
 
 
-def read(trainer: Trainer, readings: Sequence[Any], examples: Batch) -> list[tuple[str, Tensor]]:
-    with products("fp32"):
+def read(
+    trainer: Trainer, readings: Sequence[Any], examples: Batch, precision: Precision = "fp32"
+) -> list[tuple[str, Tensor]]:
+    with products(precision):
         trace = Trace(trainer.model, trainer.condition.rule, examples)
         return [
             (name if reading.on == "valid" else f"{reading.on} {name}", value)

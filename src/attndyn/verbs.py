@@ -248,6 +248,7 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
         "diverged": [],
     }
     atomic.write_json(folder / INFO, info)
+    study.begin(engine["device"].split()[0])
     runner.execute()
     _measure(pieces, runner)
     metrics, run = Metrics(to_table(recorder.rows)), Run(folder)

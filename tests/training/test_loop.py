@@ -85,8 +85,8 @@ def test_the_loss_falls() -> None:
 def test_each_step_takes_its_own_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = Trainer(replace(TINY, task=PermutedCopy(2, of=3)), (0,))
     asked = []
-    original = trainer.task.batch
-    monkeypatch.setattr(trainer.task, "batch", lambda step, size: (asked.append((step, size)), original(step, size))[1])
+    original = trainer.task.draw
+    monkeypatch.setattr(trainer.task, "draw", lambda step, size: (asked.append((step, size)), original(step, size))[1])
     for _ in range(3):
         trainer.advance()
     assert asked == [(0, 4), (1, 4), (2, 4)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -89,13 +90,26 @@ def resampled(values: np.ndarray, resamples: int = 1000) -> Interval:
     axis is drawn anew, so that the interval is over seeds and examples. NaN counts as missing. It repeats itself."""
     import numpy as np
 
-    random = np.random.Generator(np.random.PCG64(0))
     *seeds, examples = values.shape
-    means = []
-    for _ in range(resamples):
-        weights = random.multinomial(examples, np.full(examples, 1 / examples))
-        chosen = values[np.ix_(*(random.integers(n, size=n) for n in seeds))] if seeds else values
-        known = ~np.isnan(chosen)
-        means.append((np.where(known, chosen, 0) @ weights).sum() / (known @ weights).sum())
-    low, high = np.nanquantile(means, [LEVEL / 2, 1 - LEVEL / 2])
+    weights = _drawn(examples, resamples)
+    flat = values.reshape(-1, examples)
+    known = ~np.isnan(flat)
+    sums, counts = np.where(known, flat, 0) @ weights, known @ weights  # [seed, resample]
+    random = np.random.Generator(np.random.PCG64(1))
+    times = np.ones((1, resamples))
+    for n in seeds:  # how often each seed of the axis is drawn
+        axis = random.multinomial(n, np.full(n, 1 / n), size=resamples).T
+        times = (times[:, None] * axis).reshape(-1, resamples)
+    totals = (times * counts).sum(axis=0)
+    means = (times * sums).sum(axis=0)[totals > 0] / totals[totals > 0]
+    low, high = np.quantile(means, [LEVEL / 2, 1 - LEVEL / 2])
     return Interval(float(low), float(high))
+
+
+@cache
+def _drawn(examples: int, resamples: int) -> np.ndarray:
+    """How often each example is drawn: [example, resample]."""
+    import numpy as np
+
+    random = np.random.Generator(np.random.PCG64(0))
+    return random.multinomial(examples, np.full(examples, 1 / examples), size=resamples).T.astype(np.float64)

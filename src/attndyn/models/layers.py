@@ -285,7 +285,7 @@ class Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(
         ctx: Any, d_states: Tensor, d_last: Tensor, d_cell: Tensor
-    ) -> tuple[Tensor, None, Tensor, Tensor, Tensor, None]:
+    ) -> tuple[Tensor, None, Tensor | None, Tensor, Tensor, None]:
         *kept, weight, h = ctx.saved_tensors
         tape = lstm.Tape(*kept)
         d_states, d_cells, d_hidden = d_states.contiguous(), d_cell.clone(), d_last.contiguous()
@@ -293,11 +293,13 @@ class Recurrence(torch.autograd.Function):
         for time in reversed(range(d_gates.shape[2])):
             lstm.backward(tape, time, d_states, d_hidden, d_cells, d_gates)
             d_hidden = product(d_gates[:, :, time], weight)
-        before = torch.empty_like(tape.states, dtype=weight.dtype)
-        before[:, :, 0], before[:, :, 1:] = h, tape.states[:, :, :-1]
-        d_weight = product(d_gates.flatten(1, 2).mT, before.flatten(1, 2))
+        d_weight = None
+        if ctx.needs_input_grad[2]:
+            before = torch.empty_like(tape.states, dtype=weight.dtype)
+            before[:, :, 0], before[:, :, 1:] = h, tape.states[:, :, :-1]
+            d_weight = product(d_gates.flatten(1, 2).mT, before.flatten(1, 2))
         if ctx.rows is None:
-            d_inputs = d_gates.flatten(1, 2).to(d_weight.dtype)
+            d_inputs = d_gates.flatten(1, 2).to(d_hidden.dtype)
         else:
             every = torch.arange(-(-ctx.count // 8) * 8, device=h.device)  # GPUs are slow where rows are not aligned
             one_hot = (ctx.rows.flatten(1)[..., None] == every).to(weight.dtype)

@@ -4,6 +4,8 @@ Both are in units of the loss: by how much −log p of the right answer would ri
 this to first order, as if the word's vector were multiplied by a number that goes from 1 to 0: Δ = −e · ∂(−log p)/∂e.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -26,7 +28,7 @@ def gradient_influence(
     model: Model, rule: AttentionRule, batch: Batch
 ) -> tuple[Float[Tensor, "replica batch key"], Any, Tensor, Tensor]:
     """Δ of every input word on all answers of its example together; and the states, α and logits of that pass."""
-    with torch.enable_grad():
+    with torch.enable_grad(), parameters_fixed(model):
         embedded = model.embed(batch).detach().requires_grad_()
         states = model.encode_vectors(batch, embedded)
         alpha = rule(model.scores(states), batch.source_mask)
@@ -37,6 +39,19 @@ def gradient_influence(
         (gradient,) = torch.autograd.grad(losses.sum(), embedded)
     delta = -(gradient * embedded.detach()).sum(dim=-1)
     return delta, type(states)(*(each.detach() for each in states)), alpha.detach(), logits.detach()
+
+
+@contextlib.contextmanager
+def parameters_fixed(model: Model) -> Iterator[None]:
+    """No gradient of a parameter is computed inside."""
+    moving = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in moving:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in moving:
+            parameter.requires_grad_(True)
 
 
 @torch.no_grad()

@@ -100,6 +100,9 @@ class Study:
         """Rows across steps and replicas, after all training and all pieces."""
         yield from ()
 
+    def begin(self, device: str) -> None:
+        """Called before training: may start work that goes on beside it."""
+
     def from_traces(self, metrics: Metrics, run: Run, device: str) -> Iterator[Row]:
         """Rows across steps and replicas that need what was kept of each example, or the weights; before `analyse`."""
         yield from ()

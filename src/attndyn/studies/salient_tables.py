@@ -45,8 +45,8 @@ from attndyn.studies.salient_names import (
     TRAIN,
     UNIFORM,
 )  # fmt: skip
-from attndyn.tasks.ragged import Parallel, examined
-from attndyn.theory.logistic import Logistic, logistic
+from attndyn.tasks.ragged import Lines, Parallel, examined
+from attndyn.theory.logistic import Logistic
 
 if TYPE_CHECKING:
     from attndyn.models.base import Model
@@ -174,10 +174,8 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
     chosen = np.arange(0, len(part.pairs), -(-len(part.pairs) // LEFT_OUT))
     some = part.pairs.take(chosen)
     examples, deltas = Parallel(some, part.device), []
-    for row in range(0, len(some), 25):
-        lines = torch.arange(row, min(row + 25, len(some)), device=part.device)
-        widths = examples.lengths[:, row : row + 25].max(axis=1).tolist()
-        batch = examples.batch(lines[None], widths)
+    for lines in np.array_split(np.arange(len(some)), -(-len(some) // 25)):
+        batch = Lines(examples, torch.as_tensor(lines, device=part.device)[None], examples.widths(lines)).batch()
         assert batch.source_mask is not None
         deltas.append(leave_one_out(model, condition.rule, batch, TOKENS)[batch.source_mask])
     keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
@@ -187,8 +185,7 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
 
 def tables(study: SalientWords, metrics: Metrics, run: Run, device: str) -> Iterator[Row]:
     """Every row that the claims and figures read."""
-    data = study.task.data
-    twin = logistic(data.train, data.valid)
+    twin = study.twin(device)
     valid = Part(study, metrics, run, device, "valid", twin)
     yield from facts(valid)
     yield from Columns(valid).rows()

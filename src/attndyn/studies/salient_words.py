@@ -13,7 +13,7 @@ Cost: demo a minute on two cores; paper 10 s (SMS) to 2 minutes (IMDB) on an H20
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics, Row
+    from attndyn.theory.logistic import Logistic
 
 SHOWN = 16
 """Texts of which α, β and Δ are kept for the page."""
@@ -74,8 +75,8 @@ class SalientWords(Study):
     """Standard runs; each is gold in turn, the others are compared with it."""
     uniform: int = 3
     """Runs under uniform attention."""
-    blog: int = 2
-    """Runs with the blog's linear scoring."""
+    blog: int | None = None
+    """Runs with the blog's linear scoring; if not given, 2 where the median text has under 100 words, else none."""
     proxies: int = 2
     """Runs of the bag-of-words proxy."""
     steps: int = 4000
@@ -105,7 +106,7 @@ class SalientWords(Study):
         for name in ("seeds", "uniform", "proxies", "steps", "batch", "every", "evaluation", "epochs"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.blog < 0:
+        if self.blog is not None and self.blog < 0:
             raise UserError(f"blog must be at least 0, not {self.blog}")
         for rate in (self.lr, self.proxy_lr):
             if rate is not None and not 0 < rate < float("inf"):
@@ -116,9 +117,38 @@ class SalientWords(Study):
     def task(self) -> LabelledText:
         return LabelledText(self.corpus, self.data_dir, rule=self.vocabulary)
 
+    @property
+    def blogs(self) -> int:
+        if self.blog is not None:
+            return self.blog
+        return 2 if self.task.data.parts["train"].median < 100 else 0
+
+    @cached_property
+    def _twin(self) -> Callable[[], Logistic]:
+        """Gives the logistic regression, which is fitted in a process of its own; that ends with this one."""
+        import signal
+        from multiprocessing import get_context
+
+        from attndyn.theory.logistic import logistic
+
+        pool = get_context("spawn").Pool(1, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+        fitted = pool.apply_async(logistic, (self.task.data.train, self.task.data.valid))
+        pool.close()
+        return fitted.get
+
+    def begin(self, device: str) -> None:
+        if device != "cpu":  # where the cores have nothing else to do
+            _ = self._twin
+
+    def twin(self, device: str) -> Logistic:
+        from attndyn.theory.logistic import logistic
+
+        data = self.task.data
+        return logistic(data.train, data.valid) if device == "cpu" else self._twin()
+
     def seeds_of(self, condition: str) -> list[int]:
         """No two runs of a study share a seed: the weights of a run under uniform attention start elsewhere."""
-        counts = {STANDARD: self.seeds, UNIFORM: self.uniform, FROZEN: 1, BLOG: self.blog, PROXY: self.proxies}
+        counts = {STANDARD: self.seeds, UNIFORM: self.uniform, FROZEN: 1, BLOG: self.blogs, PROXY: self.proxies}
         first = 1000 * list(counts).index(condition)
         return list(range(first, first + counts[condition]))
 
@@ -127,7 +157,7 @@ class SalientWords(Study):
         yield self.condition(STANDARD)
         yield self.condition(UNIFORM, rule=Uniform())
         yield self.condition(FROZEN, optimiser=Adam(lr=self.lr, frozen=self._frozen()))
-        if self.blog:
+        if self.blogs:
             yield self.condition(BLOG, model=replace(self.model, scoring="linear"))
         yield self.proxy()
         if self.vectors is not None:
@@ -267,7 +297,7 @@ class SalientWords(Study):
             "along training. A thin line is a run.",
             metric=(("A(α, β)", "β, the probe"), ("A(α, α)", "α, the attention of another seed")),
             y_title="agreement with the gold attention",
-            conditions=(STANDARD, BLOG) if self.blog else (STANDARD,),
+            conditions=(STANDARD, BLOG) if self.blogs else (STANDARD,),
             y_domain=(0.0, 1.0),
             reference=judge.value(SUMMARY, "chance"),
             reference_label="chance",

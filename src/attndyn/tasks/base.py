@@ -13,11 +13,18 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
+class Drawn(Protocol):
+    """A dataclass whose tensors, with whatever else it holds, determine a batch."""
+
+    def batch(self) -> Batch: ...
+
+
+@runtime_checkable
 class Sampler(Protocol):
     """The batches of a task for several replicas, each from its own seed."""
 
-    def batch(self, step: int, size: int) -> Batch:
-        """The training batch of one step."""
+    def draw(self, step: int, size: int) -> Drawn:
+        """What gives the training batch of one step."""
         ...
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:

@@ -9,6 +9,7 @@ longest line of its class, so that there are no more shapes than classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -53,9 +54,24 @@ class Parallel:
         if not len(pairs) or self.lengths.min() < 1:
             raise UserError("every example needs at least one word on both sides")
 
-    def batch(self, lines: Int[Tensor, "replica batch"], widths: Sequence[int]) -> Batch:
-        source, source_mask = self.source.pad(lines, widths[0])
-        target, target_mask = self.target.pad(lines, widths[1])
+    def widths(self, lines: np.ndarray) -> tuple[int, int]:
+        """The longest of these lines on either side."""
+        source, target = self.lengths[:, lines].max(axis=1).tolist()
+        return source, target
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Examples by their numbers. The batch is put together when it is used, which a GPU can record."""
+
+    examples: Parallel
+    lines: Int[Tensor, "replica batch"]
+    widths: tuple[int, int]
+    """Of both sides."""
+
+    def batch(self) -> Batch:
+        source, source_mask = self.examples.source.pad(self.lines, self.widths[0])
+        target, target_mask = self.examples.target.pad(self.lines, self.widths[1])
         return Batch(
             source=source,
             shifted=torch.zeros_like(target),  # nothing here says how a decoder starts; a translator will
@@ -77,15 +93,16 @@ class RaggedSampler:
         longest = self.train.lengths.max(axis=0)
         ends = np.ceil(np.geomspace(np.quantile(longest, 0.1), longest.max(), CLASSES))
         found, self.classes = np.unique(np.searchsorted(ends, longest), return_inverse=True)
-        self.widths = [
-            self.train.lengths[:, self.classes == number].max(axis=1).tolist() for number in range(len(found))
-        ]
+        self.widths = [self.train.widths(self.classes == number) for number in range(len(found))]
         """Of both sides, in each class."""
         self.ordered = np.sort(self.classes)
         self._device_classes = torch.as_tensor(self.classes, device=device)
         self._order: tuple[int, int, Int[Tensor, "replica example"], list[int]] | None = None
 
     def batch(self, step: int, size: int) -> Batch:
+        return self.draw(step, size).batch()
+
+    def draw(self, step: int, size: int) -> Lines:
         steps = len(self.classes) // size
         epoch, place = divmod(step, steps)
         if self._order is None or self._order[:2] != (epoch, size):
@@ -96,12 +113,12 @@ class RaggedSampler:
         order, batches = self._order[2:]
         # what does not fill a batch is left out where the lines are shortest
         first = len(self.classes) % size + batches[place] * size
-        return self.train.batch(order[:, first : first + size], self.widths[self.ordered[first + size - 1]])
+        return Lines(self.train, order[:, first : first + size], self.widths[self.ordered[first + size - 1]])
 
     def widest(self, size: int) -> Batch:
         """A training batch of the largest shape."""
         lines = torch.arange(min(size, len(self.classes)), device=self.streams.seeds.device)
-        return self.train.batch(lines.expand(len(self.streams.seeds), -1), self.widths[-1])
+        return Lines(self.train, lines.expand(len(self.streams.seeds), -1), self.widths[-1]).batch()
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
         pairs = examined(self.texts["train"], self.texts["valid"], size, part)
@@ -110,8 +127,8 @@ class RaggedSampler:
         while len(lines):
             longest = np.maximum.accumulate(examples.lengths[:, lines].max(axis=0))
             some = lines[: max(1, int((longest * np.arange(1, len(lines) + 1) <= tokens).sum()))]
-            widths = examples.lengths[:, some].max(axis=1).tolist()
-            slices.append(examples.batch(torch.as_tensor(some, device=seeds.device).expand(len(seeds), -1), widths))
+            numbers = torch.as_tensor(some, device=seeds.device).expand(len(seeds), -1)
+            slices.append(Lines(examples, numbers, examples.widths(some)).batch())
             lines = lines[len(some) :]
         return slices
 

@@ -31,6 +31,9 @@ class Batch:
     target_mask: Bool[Tensor, "replica batch query"] | None = None
     step: Int[Tensor, ""] | None = None  # of training: what is random inside a model depends on it
 
+    def batch(self) -> Batch:
+        return self
+
 
 class CopySampler:
     """The batches of a `CopyTask` for several replicas, each from its own seed."""
@@ -62,6 +65,9 @@ class CopySampler:
         """The fixed evaluation examples."""
         return self._batch(self.task.draw(self.common, EVALUATION, [0], size)[:, 0])
 
+    def draw(self, step: int, size: int) -> Batch:
+        return self.batch(step, size)
+
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
         if part != "valid":
             raise UserError(f"made tasks have no {part!r} examples to judge a model on, only new ones")
@@ -92,8 +98,8 @@ class Together:
     def __init__(self, samplers: Sequence[Sampler]) -> None:
         self.samplers = samplers
 
-    def batch(self, step: int, size: int) -> Batch:
-        return join([sampler.batch(step, size) for sampler in self.samplers])
+    def draw(self, step: int, size: int) -> Batch:
+        return join([sampler.draw(step, size).batch() for sampler in self.samplers])
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
         slices = [sampler.slices(size, part, tokens) for sampler in self.samplers]

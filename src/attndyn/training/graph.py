@@ -8,48 +8,49 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from attndyn.tasks.sampler import Batch
-
+D = TypeVar("D")
 T = TypeVar("T")
 
 
-def tensors(batch: Batch) -> dict[str, Tensor]:
-    """The tensors of a batch by name."""
-    values = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return {name: value for name, value in values.items() if value is not None}
+def tensors(drawn: Any) -> dict[str, Tensor]:
+    """The tensors of a dataclass by name."""
+    values = {field.name: getattr(drawn, field.name) for field in fields(drawn)}
+    return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
-class Replayed(Generic[T]):
-    """Calls `work(batch)`; on a GPU, from the second call with a batch of the same shapes on, as a recorded graph.
+class Replayed(Generic[D, T]):
+    """Calls `work(drawn)` with a dataclass of tensors, such as a batch; on a GPU, from the second call with the same
+    shapes on, as a recorded graph.
 
-    `work` must only read tensors that stay where they are (parameters, its own buffers, the batch), change tensors in
-    place, and not look at a value. What it returns lies in the graph's memory and holds until the next call.
+    `work` must only read tensors that stay where they are (parameters, its own buffers, what was drawn), change tensors
+    in place, and not look at a value. What it returns lies in the graph's memory and holds until the next call.
     """
 
-    def __init__(self, work: Callable[[Batch], T]) -> None:
+    def __init__(self, work: Callable[[D], T]) -> None:
         self.work = work
-        self.recorded: dict[tuple[Any, ...], tuple[Batch, torch.cuda.CUDAGraph, T]] = {}
+        self.recorded: dict[tuple[Any, ...], tuple[D, torch.cuda.CUDAGraph, T]] = {}
         self.seen: set[tuple[Any, ...]] = set()
         self.pool: Any = None
         """One memory for all graphs: only one of them runs at a time."""
 
-    def __call__(self, batch: Batch) -> T:
-        if not batch.source.is_cuda:
-            return self.work(batch)
-        shapes = tuple((name, value.shape) for name, value in tensors(batch).items())
+    def __call__(self, drawn: D) -> T:
+        held = tensors(drawn)
+        if not next(iter(held.values())).is_cuda:
+            return self.work(drawn)
+        shapes = (getattr(drawn, "widths", None), *((name, value.shape) for name, value in held.items()))
         if shapes not in self.seen:  # compiles kernels and makes handles, which cannot be recorded
             self.seen.add(shapes)
-            return self.work(batch)
+            return self.work(drawn)
         if shapes not in self.recorded:
-            self.recorded[shapes] = self._record(batch)
+            self.recorded[shapes] = self._record(drawn)
         still, graph, result = self.recorded[shapes]
-        for name, value in tensors(batch).items():
+        for name, value in held.items():
             getattr(still, name).copy_(value)
         graph.replay()
         return result
 
-    def _record(self, batch: Batch) -> tuple[Batch, torch.cuda.CUDAGraph, T]:
-        still = replace(batch, **{name: value.clone() for name, value in tensors(batch).items()})
+    def _record(self, drawn: D) -> tuple[D, torch.cuda.CUDAGraph, T]:
+        still: D = replace(drawn, **{name: value.clone() for name, value in tensors(drawn).items()})  # type: ignore[type-var]
         torch.cuda.empty_cache()  # what the first call took is not needed twice
         graph = torch.cuda.CUDAGraph()
         self.pool = self.pool or torch.cuda.graph_pool_handle()

@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from attndyn.tasks.base import Drawn
 from attndyn.tasks.sampler import Batch
 from attndyn.training.adam import FlatAdam
 from attndyn.training.condition import Condition
@@ -36,7 +37,7 @@ class Trainer:
     def advance(self) -> None:
         """One training step."""
         self.model.train()
-        self.learn(self.task.batch(self.step, self.condition.batch))
+        self.learn(self.task.draw(self.step, self.condition.batch))
         self.step += 1
 
     def widest(self) -> Batch:
@@ -44,7 +45,8 @@ class Trainer:
         self.model.train()
         return self.task.widest(self.condition.batch)
 
-    def _learn(self, batch: Batch) -> None:
+    def _learn(self, drawn: Drawn) -> None:
+        batch = drawn.batch()
         with products(self.precision):
             with operands(self.precision):
                 logits, alpha = self.model(replace(batch, step=self.number), self.condition.rule)

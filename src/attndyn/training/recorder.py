@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ class Recorder:
         self._traces: dict[Path, dict[str, Tensor]] = {}
         self._saves = 0
         self._waiting = 0
+        self._writer = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
 
     def resume(self) -> checkpoint.Save | None:
         """Takes up the rows of the last save; rows behind it were never written."""
@@ -47,12 +50,14 @@ class Recorder:
         self._waiting += value.nbytes
 
     def settle(self) -> None:
-        """Writes the traces if many are waiting; those behind the last save will be written again."""
+        """Writes the traces if many are waiting, while the work goes on; those behind the last save will be written
+        again if it is interrupted."""
         if self._waiting > MANY:
             self._flush()
 
     def save(self, chunk: int, seconds: float, state: dict[str, Tensor]) -> None:
         self._flush()
+        self._finish_writing()
         self._saves += 1
         tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
         rows = to_parquet(self.rows)
@@ -61,12 +66,22 @@ class Recorder:
     def _flush(self) -> None:
         from safetensors.torch import load
 
-        for path, tensors in self._traces.items():
-            # A step of a chunk may come in two parts, when Ctrl-C finds its replicas at different steps.
-            before = load(path.read_bytes()) if path.exists() else {}
-            self._write(path, {**before, **tensors})
-        self._traces.clear()
-        self._waiting = 0
+        self._finish_writing()
+        waiting, self._traces, self._waiting = self._traces, {}, 0
+
+        def write() -> None:
+            for path, tensors in waiting.items():
+                # A step of a chunk may come in two parts, when Ctrl-C finds its replicas at different steps.
+                before = load(path.read_bytes()) if path.exists() else {}
+                self._write(path, {**before, **tensors})
+
+        self._writing = self._writer.submit(write)
+
+    def _finish_writing(self) -> None:
+        """Waits for the traces that are being written; what went wrong is raised here."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
 
     def weights(self, chunk: int, weights: dict[str, Tensor]) -> None:
         """What is kept of the trained models of a chunk."""
