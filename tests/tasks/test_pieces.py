@@ -1,5 +1,6 @@
 """Pieces: one model for both languages, trained once, and text that comes back as it went in."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from attndyn.tasks import pieces
 from attndyn.tasks.corpus import loaded
 from attndyn.tasks.pieces import PieceText
 from attndyn.tasks.presence import cache_folder
+from attndyn.tasks.ragged import examined_lines
 from attndyn.tasks.text import read_lines
 
 SHIPPED = "tatoeba_de_en_small"
@@ -73,7 +75,7 @@ def test_other_text_or_settings_are_another_model(tmp_path: Path, monkeypatch: p
 def test_the_decoder_reads_the_target_one_position_late(tmp_path: Path) -> None:
     task = own(tmp_path)
     sampler = task.build([0, 3])
-    for batch in (sampler.batch(2, 4), sampler.widest(4), *sampler.slices(5, "valid", 30)):
+    for batch in (sampler.draw(2, 4), sampler.widest(4), *sampler.slices(5, "valid", 30)):
         assert (batch.shifted[..., 0] == task.start).all()
         assert torch.equal(batch.shifted[..., 1:], batch.target[..., :-1])
         assert (batch.source[..., 0] == task.start).all()
@@ -141,3 +143,20 @@ def test_the_positions_of_multi30k(shared_data: Path) -> None:
             list(read_lines(shared_data / "multi30k" / f"valid.{target}.xz"))
         )
     assert lengths == {"en": 15_617, "de": 16_350}
+
+
+def test_slices_hold_every_pair_once_with_little_padding() -> None:
+    task = PieceText(SHIPPED, pieces=600)
+    examples = loaded(task)
+    slices = task.build([0, 3]).slices(200, "valid", 4000)
+    chosen = examples.valid.take(examined_lines(examples.train, examples.valid, 200, "valid"))
+    found, cells, padded = [], 0, 0
+    for batch in slices:
+        mask = batch.source_mask[1]
+        assert mask.any(dim=0).all()
+        assert batch.target_mask[1].any(dim=0).all()
+        found += [ids[kept].tolist() for ids, kept in zip(batch.source[1], mask, strict=True)]
+        cells += int((mask.sum(-1) * batch.target_mask[1].sum(-1)).sum())
+        padded += batch.source[0].numel() * batch.target.shape[2]
+    assert found == [chosen.source.ids[a:b].tolist() for a, b in pairwise(chosen.source.offsets)]
+    assert cells > 0.4 * padded

@@ -19,8 +19,8 @@ class Shifted:
     def __init__(self, sampler: Sampler, start: int) -> None:
         self.sampler, self.start = sampler, start
 
-    def batch(self, step: int, size: int) -> Batch:
-        return self._shifted(self.sampler.batch(step, size))
+    def draw(self, step: int, size: int) -> Batch:
+        return self._shifted(self.sampler.draw(step, size).batch())
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
         return [
