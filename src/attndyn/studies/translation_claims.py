@@ -235,7 +235,7 @@ class Judge:
         names = self.metrics.table.filter(self.metrics.table["condition"].to_numpy() == DICTIONARY)[
             "metric"
         ].to_pylist()
-        occurrences = self.metrics.curves(DICTIONARY, "occurrences").values[:, 0]
+        occurrences = self.metrics.curves(DICTIONARY, "links").values[:, 0]
         for name in dict.fromkeys(name for name in names if name.startswith("β_uf")):
             curves = self.metrics.curves(DICTIONARY, name)
             entries.append((name.removeprefix("β_uf: "), int(occurrences[curves.replicas[0]]), curves))
@@ -244,8 +244,8 @@ class Judge:
         return Table(
             name="dictionary",
             title="The first words of the dictionary",
-            caption="Pairs of words that IBM Model 1 links most often in the validation pairs: in how many % of them β "
-            "of a run under uniform attention is largest at the linked source word, along training.",
+            caption="The words that IBM Model 1 links most often in the pairs that were read: at how many % of the links "
+            "β of a run under uniform attention is largest at the linked source word, along training.",
             columns=("source → target", "links", *(f"step {steps[n]}" for n in shown)),
             rows=tuple(
                 (pair, count, *(f"{100 * curves.values[0, n]:.0f}" for n in shown)) for pair, count, curves in entries

@@ -194,7 +194,7 @@ def tables(study: WordTranslation, metrics: Metrics, run: Run, device: str) -> I
         for (condition, seed, step), score in part.bleu.items():
             yield Row(condition, seed, step, f"{part.prefix}BLEU", score)
         yield from Columns(part).rows()
-    yield from dictionary(valid)
+    yield from dictionary(valid, train)
 
 
 def facts(part: Pairs) -> Iterator[Row]:
@@ -314,35 +314,49 @@ class Columns:
             yield Row(SUMMARY, 0, 0, f"{name} undefined", float(np.isnan(best).sum()))
 
 
-def dictionary(part: Pairs) -> Iterator[Row]:
-    """How many links of IBM Model 1 have the peaks of β and α found; and the words that come most often, one by one."""
-    linked = np.flatnonzero(part.links >= 0)
-    wanted = part.rows.first.cpu().numpy()[linked] + part.links[linked]
+class Links:
+    """The links of IBM Model 1 in one part, and which of them the peak of a scoring finds."""
 
-    def found(condition: str, seed: int, step: int, name: str) -> np.ndarray:
-        return part.rows.peaks(part.scores(condition, seed, step, name)).cpu().numpy()[linked] == wanted
+    def __init__(self, part: Pairs) -> None:
+        self.part = part
+        self.rows = np.flatnonzero(part.links >= 0)
+        self.places = part.rows.first.cpu().numpy()[self.rows] + part.links[self.rows]
+        self.words = list(zip(part.source[self.places].tolist(), part.target[self.places].tolist(), strict=True))
+        """The source and the target piece of each link."""
 
-    words = part.examples.words
-    entries: dict[tuple[int, int], list[int]] = {}
-    for n, place in enumerate(wanted):
-        entries.setdefault((int(part.source[place]), int(part.target[place])), []).append(n)
-    names = {key: tuple(words[piece] for piece in key) for key in entries}
-    whole = [key for key in entries if all(len(w) > 3 and w[0] == "▁" and w[1:].isalpha() for w in names[key])]
-    common = sorted(whole, key=lambda key: -len(entries[key]))[:WORDS]
-    for n, key in enumerate(common):
-        yield Row(DICTIONARY, n, 0, "occurrences", float(len(entries[key])))
-    for step in part.steps:
-        for condition in (STANDARD, UNIFORM):
-            for seed in part.study.seeds_of(condition):
-                right = found(condition, seed, step, "beta")
-                yield Row(condition, seed, step, "probe on link", float(right.mean()))
-                if condition == STANDARD:
-                    yield Row(condition, seed, step, "attention on link",
-                              float(found(condition, seed, step, "alpha").mean()))  # fmt: skip
-                elif seed == part.study.seeds_of(UNIFORM)[0]:
-                    for n, key in enumerate(common):
-                        name = " → ".join(word[1:] for word in names[key])
-                        yield Row(DICTIONARY, n, step, f"β_uf: {name}", float(right[entries[key]].mean()))
+    def found(self, condition: str, seed: int, step: int, name: str) -> np.ndarray:
+        peaks = self.part.rows.peaks(self.part.scores(condition, seed, step, name))
+        return peaks.cpu().numpy()[self.rows] == self.places
+
+
+def dictionary(valid: Pairs, train: Pairs) -> Iterator[Row]:
+    """How many links of the validation pairs have the peaks of β and α found; and of the words that are linked most
+    often in all pairs that were read, one by one, how many a run under uniform attention has."""
+    links, study = [Links(part) for part in (valid, train)], valid.study
+    for step in valid.steps:
+        for condition, names in ((STANDARD, ("beta", "alpha")), (UNIFORM, ("beta",))):
+            for seed in study.seeds_of(condition):
+                for name in names:
+                    metric = {"beta": "probe", "alpha": "attention"}[name] + " on link"
+                    yield Row(condition, seed, step, metric, float(links[0].found(condition, seed, step, name).mean()))
+    spelled = valid.examples.words
+    places: dict[tuple[int, int], list[int]] = {}
+    for n, words in enumerate(links[0].words + links[1].words):
+        places.setdefault(words, []).append(n)
+    whole = [words for words in places if all(is_word(spelled[piece]) for piece in words)]
+    common = sorted(whole, key=lambda words: -len(places[words]))[:WORDS]
+    for n, words in enumerate(common):
+        yield Row(DICTIONARY, n, 0, "links", float(len(places[words])))
+    seed = study.seeds_of(UNIFORM)[0]
+    for step in valid.steps:
+        found = np.concatenate([each.found(UNIFORM, seed, step, "beta") for each in links])
+        for n, words in enumerate(common):
+            name = " → ".join(spelled[piece][1:] for piece in words)
+            yield Row(DICTIONARY, n, step, f"β_uf: {name}", float(found[places[words]].mean()))
+
+
+def is_word(piece: str) -> bool:
+    return len(piece) > 3 and piece[0] == "▁" and piece[1:].isalpha()
 
 
 def maps(

@@ -50,7 +50,7 @@ class WordTranslation(Study):
     statements = STATEMENTS
     demo: ClassVar[dict[str, Any]] = {
         "corpus": "tatoeba-sample", "vocabulary": 1000, "seeds": 2, "uniform": 1, "steps": 1000, "batch": 32,
-        "lr": 3e-3, "hidden": 64, "dropout": 0.25, "every": 250, "early": (25, 50, 100, 175), "evaluation": 60,
+        "lr": 3e-3, "hidden": 64, "dropout": 0.25, "every": 250, "early": (50, 100, 175), "evaluation": 60,
         "cut": 30, "epochs": 8,
     }  # fmt: skip
 
