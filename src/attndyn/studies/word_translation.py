@@ -233,7 +233,6 @@ class WordTranslation(Study):
             metric=(("probe on link", "β, the probe"), ("attention on link", "α, the attention")),
             y_title="share of links",
             conditions=(STANDARD,),
-            y_domain=(0.0, 1.0),
         )
         yield Curves(
             name="uniform",
@@ -252,7 +251,6 @@ class WordTranslation(Study):
             metric=(("A(α, β)", "β, the probe"), ("A(α, α)", "α, the attention")),
             y_title="agreement",
             conditions=(STANDARD,),
-            y_domain=(0.0, 1.0),
             reference=judge.value(SUMMARY, "chance"),
             reference_label="chance",
         )
