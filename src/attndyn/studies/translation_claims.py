@@ -244,8 +244,8 @@ class Judge:
         return Table(
             name="dictionary",
             title="The first words of the dictionary",
-            caption="The words that IBM Model 1 links most often in the pairs that were read: at how many % of the links β "
-            "of a run under uniform attention is largest at the linked source word, along training.",
+            caption="The words that IBM Model 1 links most often in the pairs that were read: at how many % of the "
+            "links β of a run under uniform attention is largest at the linked source word, along training.",
             columns=("source → target", "links", *(f"step {steps[n]}" for n in shown)),
             rows=tuple(
                 (pair, count, *(f"{100 * curves.values[0, n]:.0f}" for n in shown)) for pair, count, curves in entries
