@@ -53,6 +53,7 @@ class Unit:
             first,
             task=given[0][0] if same(given) else tasks.Beside(tuple(given)),
             rule=followed[0][0] if same(followed) else rules.Beside(tuple(followed)),
+            best=tuple(dict.fromkeys(wanted for one, _ in shares for wanted in one.best)),
         )
 
 

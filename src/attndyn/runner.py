@@ -40,9 +40,8 @@ SAVED_A_SECOND = 500e6
 SEGMENT_SECONDS = 1.0
 TOKENS, TOKENS_ON_GPU = 1 << 14, 1 << 20
 """Of all replicas, that are read at once: what stays in a CPU's cache, or fills a GPU."""
-MEMORY_SHARE = 0.35
-"""Of the free memory of a GPU, how much the tensors of a chunk may fill: graphs keep pools of their own, and up to 2.5
-times as much was seen to be taken. More replicas at once would not be faster."""
+MEMORY_SHARE = 0.5
+"""Of the free memory of a GPU, how much the tensors of a chunk may fill: graphs keep pools of their own."""
 
 
 @runtime_checkable
@@ -118,17 +117,26 @@ class Worker:
                 raise UserError(f"no reading gives {best.metric!r}; there are {names}")
         return Observation(step, values)
 
+    def peek(self) -> None:
+        """Every reading once, on the examples that take most memory."""
+        self.trainer.model.eval()
+        for on, slices in self.examples.items():
+            readings = tuple(reading for reading in self.trainer.condition.readings if reading.on == on)
+            self._read(readings, [max(slices, key=lambda batch: batch.source.numel())])
+
     def _read(self, readings: tuple[Any, ...], slices: list[Batch]) -> list[tuple[str, Tensor]]:
-        """What the readings give on all slices together; a reading of one slice is recorded as a graph."""
-        if len(slices) == 1 and slices[0].source_mask is None:
-            reader = self.readers.setdefault(readings, Replayed(partial(read, self.trainer, readings)))
-            return [(name, value.clone()) for name, value in reader(slices[0])]
-        found: dict[str, list[Tensor]] = {}
+        """What the readings give on all slices together."""
         # thousands of texts are read in more operations than train on them; docs/speed.md says what TF32 changes
-        precision: Precision = "fp32" if self.trainer.precision == "fp32" else "tf32"
+        masked = slices[0].source_mask is not None
+        precision: Precision = "tf32" if masked and self.trainer.precision != "fp32" else "fp32"
+        work = partial(read, self.trainer, readings, precision)
+        reader = self.readers.setdefault(readings, Replayed(work))
+        found: dict[str, list[Tensor]] = {}
         for batch in slices:
-            for name, value in read(self.trainer, readings, batch, precision):
-                found.setdefault(name, []).append(value)
+            for name, value in reader(batch):
+                found.setdefault(name, []).append(kept(value, batch.source_mask))
+        if len(slices) == 1:
+            return [(name, values[0]) for name, values in found.items()]
         weights = torch.tensor([counted(batch) for batch in slices], device=slices[0].source.device)
         return [(name, together(values, weights)) for name, values in found.items()]
 
@@ -148,12 +156,11 @@ class Worker:
             for best in self.best
             for name, view in zip(names, self.trainer.optimiser.views(best.weights), strict=True)
             for row, replica in enumerate(self.unit.replicas)
+            if best.wanted in replica.condition.best
         }
 
 
-def read(
-    trainer: Trainer, readings: Sequence[Any], examples: Batch, precision: Precision = "fp32"
-) -> list[tuple[str, Tensor]]:
+def read(trainer: Trainer, readings: Sequence[Any], precision: Precision, examples: Batch) -> list[tuple[str, Tensor]]:
     with products(precision):
         trace = Trace(trainer.model, trainer.condition.rule, examples)
         return [
@@ -161,6 +168,12 @@ def read(
             for reading in readings
             for name, value in reading.run(trace)
         ]
+
+
+def kept(values: Tensor, mask: Tensor | None) -> Tensor:
+    """A copy; values of every word of padded texts stand one after the other: [replica, word]."""
+    of_words = mask is not None and values.shape == mask.shape
+    return values[mask].view(len(values), -1) if of_words else values.clone()
 
 
 def counted(batch: Batch) -> int:
@@ -317,7 +330,7 @@ def memory(unit: Unit, device: str, precision: Precision) -> int:
     worker = Worker(unit, device, precision)
     built = torch.cuda.memory_allocated()
     peaks = []
-    for act in (partial(worker.trainer.learn, worker.trainer.widest()), worker.observe):
+    for act in (partial(worker.trainer.learn, worker.trainer.widest()), worker.peek):
         torch.cuda.reset_peak_memory_stats()
         act()
         peaks.append(torch.cuda.max_memory_allocated() - built)

@@ -132,22 +132,17 @@ class Keep(Reading):
 
 @dataclass(frozen=True, kw_only=True)
 class Scores(Reading):
-    """Keeps α, β (as log-odds of the right answer) and, by gradient, Δ of every word of every example, one after the
-    other, and the log-odds of the right answer itself, for measures across steps and runs. For models with one head and
-    one answer to a text."""
+    """Keeps α, β (as log-odds of the right answer) and, by gradient, Δ of every word of every example, and the log-odds
+    of the right answer itself, for measures across steps and runs. For models with one head and one answer to a
+    text."""
 
     influence: bool = True
 
     def run(self, trace: Trace) -> Values:
         from attndyn.probes.lexical import log_odds
 
-        mask = trace.batch.source_mask
-
-        def flat(values: Tensor) -> Tensor:
-            return values.flatten(1) if mask is None else values[mask].view(len(values), -1)
-
         if self.influence:  # first: α and β need no second forward pass then
-            yield "delta", flat(trace.influence)
-        yield "alpha", flat(trace.alpha[:, :, 0, 0])
-        yield "beta", flat(trace.log_odds[:, :, 0])
+            yield "delta", trace.influence
+        yield "alpha", trace.alpha[:, :, 0, 0]
+        yield "beta", trace.log_odds[:, :, 0]
         yield "answer", log_odds(trace.logits, trace.batch.target)[:, :, 0]

@@ -125,16 +125,22 @@ class SalientWords(Study):
 
     @cached_property
     def _twin(self) -> Callable[[], Logistic]:
-        """Gives the logistic regression, which is fitted in a process of its own; that ends with this one."""
-        import signal
-        from multiprocessing import get_context
+        """Gives the logistic regression, which is fitted on a thread of its own; that ends with the process."""
+        from concurrent.futures import Future
+        from threading import Thread
 
         from attndyn.theory.logistic import logistic
 
-        pool = get_context("spawn").Pool(1, signal.signal, (signal.SIGINT, signal.SIG_IGN))
-        fitted = pool.apply_async(logistic, (self.task.data.train, self.task.data.valid))
-        pool.close()
-        return fitted.get
+        fitted: Future[Logistic] = Future()
+
+        def fit() -> None:
+            try:
+                fitted.set_result(logistic(self.task.data.train, self.task.data.valid))
+            except Exception as error:
+                fitted.set_exception(error)
+
+        Thread(target=fit, daemon=True).start()
+        return fitted.result
 
     def begin(self, device: str) -> None:
         if device != "cpu":  # where the cores have nothing else to do

@@ -64,7 +64,7 @@ def beside(rows: Sequence[Adam]) -> Adam:
     return replace(rows[0], **changes)
 
 
-SHAPE = ("model", "steps", "batch", "objective", "evaluation", "readings", "best")
+SHAPE = ("model", "steps", "batch", "objective", "evaluation", "readings")
 """What conditions that train side by side have in common, beside the shape of their tasks."""
 
 

@@ -85,10 +85,10 @@ class Recorder:
 
     def weights(self, chunk: int, weights: dict[str, Tensor]) -> None:
         """What is kept of the trained models of a chunk."""
-        from safetensors.torch import save
-
         if weights:
-            atomic.write_bytes(self.folder / "weights" / f"chunk-{chunk:03d}.safetensors", save(weights))
+            self._finish_writing()
+            path = self.folder / "weights" / f"chunk-{chunk:03d}.safetensors"
+            self._writing = self._writer.submit(self._write, path, weights)
 
     def finish(self, conditions: Iterable[str], analysed: Iterable[Row] = ()) -> None:
         """Writes the metrics in one fixed order, whatever the order in which they were measured."""
