@@ -7,7 +7,7 @@ one after the other, without padding: pair by pair, in each the target positions
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from attndyn.measures.readings import Reading, Values
 
@@ -24,6 +24,7 @@ class PairScores(Reading):
     """Keeps α, β (as log-odds of the right piece) and, by gradient, Δ of every pair; and the entropy of α."""
 
     influence: bool = True
+    recordable: ClassVar[bool] = False
 
     def run(self, trace: Trace) -> Values:
         from attndyn.measures import focus
@@ -39,13 +40,14 @@ class PairScores(Reading):
 
 @dataclass(frozen=True, kw_only=True)
 class Translate(Reading):
-    """Keeps the translations that beam search finds: pieces, filled up with the end token."""
+    """Keeps the translations that beam search finds: pieces [replica, pair, 1, time], filled up with the end token."""
 
     start: int
     end: int
     beams: int = 5
     longest: int = 99
     """Pieces after which a translation is cut off."""
+    recordable: ClassVar[bool] = False
 
     def run(self, trace: Trace) -> Values:
         import torch
@@ -56,13 +58,15 @@ class Translate(Reading):
         limits = {"start": self.start, "end": self.end, "beams": self.beams, "longest": self.longest}
         found = translate(translator(trace), trace.rule, trace.batch, **limits)
         pieces = F.pad(found.pieces, (0, self.longest - found.pieces.shape[2]), value=self.end)
-        yield "translation", pieces.to(torch.int32)
+        yield "translation", pieces[:, :, None].to(torch.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestAttention(Reading):
     """Where would attention sit best? For a linear head this is a convex problem (Snell et al. A.1). A(α_opt, β),
     A(α_opt, α), the chance level, how many positions are solved, and how much better α_opt is than α."""
+
+    recordable: ClassVar[bool] = False
 
     def run(self, trace: Trace) -> Values:
         from attndyn.measures.agreement import agreement, chance

@@ -97,7 +97,7 @@ class Pairs:
         for condition in conditions:
             for seed in self.study.seeds_of(condition):
                 for step in self.steps:
-                    pieces = self.run.array(condition, seed, step, f"{self.prefix}translation")
+                    pieces = self.run.array(condition, seed, step, f"{self.prefix}translation")[:, 0]
                     texts = [self.examples.spell(line) for line in pieces.tolist()]
                     found[condition, seed, step] = bleu(texts, self.references).score
         return found
