@@ -21,7 +21,7 @@ from torch import Tensor
 
 from attndyn.measures.agreement import xi
 from attndyn.measures.flat import Texts
-from attndyn.measures.translation import bleu
+from attndyn.measures.translation import scorer
 from attndyn.measures.verdicts import LEVEL, Interval
 from attndyn.store.metrics import Row
 from attndyn.studies.translation_names import (
@@ -91,15 +91,15 @@ class Pairs:
 
     @cached_property
     def bleu(self) -> Curve:
-        """Of every translator that was read on this part."""
-        conditions = [STANDARD, UNIFORM, *([LINEAR] if self.study.linear and self.name == "valid" else [])]
-        found = {}
+        """Of the standard runs; on validation pairs of the others too."""
+        conditions = [STANDARD, *([UNIFORM, LINEAR] if self.name == "valid" else [])]
+        found, score = {}, scorer(self.references)
         for condition in conditions:
             for seed in self.study.seeds_of(condition):
                 for step in self.steps:
                     pieces = self.run.array(condition, seed, step, f"{self.prefix}translation")[:, 0]
                     texts = [self.examples.spell(line) for line in pieces.tolist()]
-                    found[condition, seed, step] = bleu(texts, self.references).score
+                    found[condition, seed, step] = score(texts).score
         return found
 
     def performance(self, measure: str) -> np.ndarray:
