@@ -135,3 +135,22 @@ def test_the_interval_of_a_mean_is_students() -> None:
     assert interval == pytest.approx(expected)
     with pytest.raises(ValueError, match="at least two runs"):
         verdicts.mean_interval([1.0])
+
+
+def test_resampling_is_drawing_every_axis_anew() -> None:
+    import numpy as np
+
+    from attndyn.measures.verdicts import resampled
+
+    random = np.random.default_rng(0)
+    values = random.random((3, 2, 40)) + random.random((3, 1, 1))
+    values[0, 0, :5] = np.nan
+    means = []
+    for _ in range(4000):
+        seeds, others, examples = (random.integers(n, size=n) for n in values.shape)
+        means.append(np.nanmean(values[np.ix_(seeds, others, examples)]))
+    found, wanted = resampled(values, 4000), np.quantile(means, [0.025, 0.975])
+    assert np.abs(np.array(found) - wanted).max() < 0.03
+    assert found.low < np.nanmean(values) < found.high
+    assert resampled(values) == resampled(values)
+    assert resampled(np.ones((2, 5))) == (1.0, 1.0)

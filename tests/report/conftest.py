@@ -8,10 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attndyn.report.parts import Curves, Maps, Panel, Part, SentenceLine, Sentences, Table
+from attndyn.report.parts import (
+    Curves,
+    Maps,
+    Panel,
+    Part,
+    Scoring,
+    Sentence,
+    Sentences,
+    Table,
+    TracedScoring,
+    TracedSentences,
+)
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 VERDICTS = ("holds", "differs", "inconclusive", "not comparable", "not judged at this scale")
+LEARNED, UNIFORM = "reviews, learned", "reviews, uniform"
+REVIEW_STEPS = tuple(range(0, 22))
 CONDITIONS = ("permutations of 20", "20 of 60 words")
 
 
@@ -26,9 +39,13 @@ class FakeRun:
     token_texts: list[str] = field(default_factory=list)
 
     def trace_steps(self, condition: str, replica: int) -> list[int]:
+        if condition in (LEARNED, UNIFORM) and self.kept:
+            return list(REVIEW_STEPS[:: 1 if condition == LEARNED else 3])
         return self.kept
 
     def trace(self, condition: str, replica: int, step: int) -> dict[str, np.ndarray]:
+        if condition in (LEARNED, UNIFORM):
+            return review_trace(step, len(self.token_texts))
         n, heads = self.length, 1
         random = np.random.default_rng(7)
         source = np.stack([random.permutation(len(self.token_texts))[:n] for _ in range(2)]).astype(np.int32)
@@ -47,6 +64,29 @@ class FakeRun:
 
     def tokens(self, condition: str) -> list[str]:
         return self.token_texts
+
+
+def review_trace(step: int, vocabulary: int, lengths: tuple[int, ...] = (9, 130, 21)) -> dict[str, np.ndarray]:
+    """Texts of different lengths, padded; some words speak for a class, and attention finds them. Token 0 is one."""
+    random = np.random.default_rng(3)
+    shape = (len(lengths), max(lengths))
+    source = random.integers(0, vocabulary, shape).astype(np.int32)
+    source[:, 2] = 0
+    polarity = random.standard_normal(vocabulary) ** 3
+    polarity[0] = 6.0
+    share = step / REVIEW_STEPS[-1]
+    beta = share * polarity[source]
+    scores = np.where(np.arange(shape[1]) < np.array(lengths)[:, None], 2 * share**2 * abs(polarity[source]), -np.inf)
+    alpha = softmax(scores)
+    return {
+        "alpha": alpha.astype(np.float16),
+        "beta": beta.astype(np.float16),
+        "delta": (alpha * beta).astype(np.float16),
+        "source": source,
+        "lengths": np.array(lengths, dtype=np.int32),
+        "target": np.array([1, 0, 1][: len(lengths)], dtype=np.int32),
+        "answer": (np.array([1, -1, 1][: len(lengths)]) * (alpha * beta).sum(1)).astype(np.float32),
+    }
 
 
 def learned(step: float, start: float, width: float) -> float:
@@ -162,15 +202,27 @@ def make_parts() -> list[Part]:
             name="sentences",
             title="Attention over one sentence",
             caption="Weights of the last step.",
-            lines=(
-                SentenceLine(
-                    label="learned",
-                    tokens=("the", "agreement", "was", "signed", "in", EVIL, "1992", "."),
-                    weights=(0.01, 0.62, 0.03, 0.2, 0.0, 0.04, 0.09, 0.01),
+            scorings=(Scoring(label="weight", most=1.0),),
+            sentences=(
+                Sentence(
+                    title="learned",
+                    words=("the", "agreement", "was", "signed", "in", EVIL, "1992", "."),
+                    scores=([[0.01, 0.62, 0.03, 0.2, 0.0, 0.04, 0.09, 0.01]],),
                 ),
-                SentenceLine(label="uniform", tokens=tuple("abcdefgh"), weights=(0.125,) * 8),
-                SentenceLine(label="one position", tokens=("x", "y", "z"), weights=(0.0, 1.0, float("nan"))),
+                Sentence(title="uniform", words=tuple("abcdefgh"), scores=(np.full((1, 8), 0.125),)),
+                Sentence(title="one position", words=("x", "y", "z"), scores=([[0.0, 1.0, float("nan")]],)),
             ),
+        ),
+        TracedSentences(
+            name="reviews",
+            title="Words, their polarity, their influence",
+            caption="β under uniform attention; α and Δ under learned attention.",
+            scorings=(
+                TracedScoring(label="attention α", condition=LEARNED, replica=0, kind="alpha"),
+                TracedScoring(label="probe β", condition=UNIFORM, replica=0, kind="beta", signed=True),
+                TracedScoring(label="influence Δ", condition=LEARNED, replica=0, kind="delta", signed=True),
+            ),
+            classes=("negative", "positive"),
         ),
         Table(
             name="counts",

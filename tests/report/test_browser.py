@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from attndyn.report import page as report
+from attndyn.report.parts import TracedSentences
+from attndyn.report.sentences import content, read_sentences
 
 from .conftest import EVIL, make_parts, make_run
 
@@ -39,15 +41,18 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     with playwright.sync_playwright() as browsers:
         browser = browsers.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
 
-        def open_page(width: int = 1300, scheme: str = "light"):
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+        def open_page(width: int = 1300, scheme: str = "light", scripts: bool = True):
+            context = browser.new_context(
+                viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, java_script_enabled=scripts
+            )
             page = context.new_page()
             page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
             page.on("pageerror", lambda error: troubles.append(str(error)))
             page.on("dialog", lambda dialog: (troubles.append("a dialog"), dialog.dismiss()))
             page.on("request", lambda request: None if allowed(request.url) else troubles.append(request.url))
             page.goto(path.as_uri())
-            page.wait_for_selector(".chart >> nth=2 >> svg")
+            if scripts:
+                page.wait_for_selector(".chart >> nth=2 >> svg")
             return page
 
         def allowed(url: str) -> bool:
@@ -72,21 +77,22 @@ def test_the_slider_changes_the_maps(opened) -> None:
     page = open_page()
     canvas = page.locator(".panel canvas").first
     last = canvas.evaluate(PIXELS)
-    slider = page.get_by_role("slider", name="training step")
+    part = page.locator(".maps")
+    slider = part.get_by_role("slider", name="training step")
     slider.focus()
     slider.press("Home")
-    assert page.locator("output.step").inner_text() == "0"
+    assert part.locator("output.step").inner_text() == "0"
     first = canvas.evaluate(PIXELS)
     assert first != last
     slider.press("End")
     assert canvas.evaluate(PIXELS) == last
 
-    page.get_by_role("button", name="play the steps").click()
-    page.wait_for_function("Number(document.querySelector('output.step').textContent) >= 6")
-    page.get_by_role("button", name="pause").click()
-    stopped = page.locator("output.step").inner_text()
+    part.get_by_role("button", name="play the steps").click()
+    page.wait_for_function("Number(document.querySelector('.maps output.step').textContent) >= 6")
+    part.get_by_role("button", name="pause").click()
+    stopped = part.locator("output.step").inner_text()
     page.wait_for_timeout(300)
-    assert page.locator("output.step").inner_text() == stopped
+    assert part.locator("output.step").inner_text() == stopped
     assert troubles == []
 
 
@@ -103,6 +109,54 @@ def test_a_cell_is_read_by_mouse_and_by_keyboard_and_tokens_stay_text(opened) ->
     canvas.hover(position={"x": 65, "y": 60})
     assert readout.inner_text().startswith("t = 1 ")
     assert "attention α 1.00 · probe β 1.00" in readout.inner_text()
-    assert page.get_by_text(EVIL, exact=True).count() == 2, "in a sentence and in a table"
+    assert page.locator("td").get_by_text(EVIL, exact=True).count() == 1
+    assert page.locator(".line i").get_by_text(EVIL, exact=True).count() > 3
     assert page.locator("img").count() == 0
+    assert troubles == []
+
+
+WORDS = """lines => lines.map(line => [...line.querySelectorAll("i")].map(
+    word => [word.textContent, Number(word.style.getPropertyValue("--s")), word.className, word.dataset.n]))"""
+
+
+def test_sentences_follow_the_slider_and_need_no_script_for_the_last_step(opened, tmp_path: Path) -> None:
+    open_page, troubles = opened
+    page = open_page()
+    part = page.locator(".sentences").nth(1)
+    lines = part.locator(".line")
+    without = open_page(scripts=False).locator(".sentences").nth(1).locator(".line")
+    last = lines.evaluate_all(WORDS)
+    for plain, painted in zip(without.evaluate_all(WORDS), last, strict=True):
+        assert [word[:3] for word in plain] == [word[:3] for word in painted]
+    assert any(side == "below" for line in last for _, _, side, _ in line)
+    traced = next(part for part in make_parts() if isinstance(part, TracedSentences))
+    defined = content(read_sentences(make_run(tmp_path), traced), 10**6)["sentences"]
+    rows = [row["shown"] + row["folded"] for sentence in defined for row in sentence["rows"]]
+    assert [[word[3] for word in line] for line in last] == [[token["number"] for token in row] for row in rows]
+
+    slider = part.get_by_role("slider", name="training step")
+    slider.focus()
+    slider.press("Home")
+    assert part.locator("output.step").inner_text() == "0"
+    first = lines.evaluate_all(WORDS)
+    assert {number for *_, number in first[1]} == {"0"}
+    assert {number for *_, number in first[0]} == {"0.11"}, "uniform over nine words"
+    slider.press("ArrowRight")
+    assert part.locator(".own-step").all_inner_texts()[:3] == ["", "step 0", ""]
+    slider.press("End")
+    assert lines.evaluate_all(WORDS) == last
+    assert troubles == []
+
+
+def test_a_word_is_marked_in_every_scoring_and_folds_open_together(opened) -> None:
+    open_page, troubles = opened
+    for scheme, width in (("light", 1300), ("dark", 375)):
+        page = open_page(width, scheme)
+        rows = page.locator(".sentences").nth(1).locator(".sentence").nth(1)
+        rows.locator(".line").nth(1).locator("i").nth(4).hover()
+        assert [line.locator("i.at").count() for line in rows.locator(".line").all()] == [1, 1, 1]
+        assert page.locator(".line i.at").count() == 3
+        rows.locator("summary").first.click()
+        page.wait_for_function("document.querySelectorAll('.line details[open]').length == 3")
+        assert rows.locator("summary").first.inner_text() == "… 50 more words"
     assert troubles == []

@@ -80,6 +80,13 @@ def test_reference_and_domain(run: FakeRun) -> None:
     assert replica["mark"]["clip"], "curves that leave the domain must not leave the plot"
 
 
+def test_steps_on_a_logarithmic_scale_keep_step_0(run: FakeRun) -> None:
+    part = Curves(name="c", title="t", caption="c", metric="agreement", y_title="y", x_log=True)
+    x = figures.chart(part, run.metrics).to_dict()["layer"][0]["encoding"]["x"]
+    assert x["scale"]["type"] == "symlog"
+    assert x["axis"]["values"] == [0, 10, 30, 100]
+
+
 def test_undefined_values_leave_a_gap_and_never_become_zero() -> None:
     metrics = table(*(("a", 0, step, "loss", value) for step, value in enumerate([2.0, math.nan, math.inf, 1.0])))
     assert lines(LOSS, metrics)[0]["value"] == [2.0, None, None, 1.0]

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from attndyn.report.parts import SentenceLine, Table
+from attndyn.report.parts import Scoring, Sentence, Sentences, Table
 
 
 def test_importing_parts_and_page_loads_nothing_heavy() -> None:
@@ -21,8 +21,9 @@ def test_a_name_that_is_no_file_name_is_refused(name: str) -> None:
         Table(name=name, title="t", caption="c", columns=(), rows=())
 
 
-def test_a_short_row_and_a_missing_weight_are_refused() -> None:
+def test_a_short_row_and_a_missing_score_are_refused() -> None:
     with pytest.raises(ValueError, match="2 columns"):
         Table(name="t", title="t", caption="c", columns=("a", "b"), rows=((1,),))
-    with pytest.raises(ValueError, match="2 tokens and 1 weights"):
-        SentenceLine(tokens=("a", "b"), weights=(1.0,))
+    sentence = Sentence(title="", words=("a", "b"), scores=([[1.0]],))
+    with pytest.raises(ValueError, match=r"\[\(1, 2\)\] are expected, found \[\(1, 1\)\]"):
+        Sentences(name="s", title="t", caption="c", scorings=(Scoring(label="weight"),), sentences=(sentence,))

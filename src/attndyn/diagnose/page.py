@@ -12,7 +12,7 @@ from attndyn import spec
 from attndyn.diagnose.data import Data
 from attndyn.diagnose.findings import GROUPS, LISTED
 from attndyn.report import page
-from attndyn.report.parts import Part, SentenceLine, Sentences, Table
+from attndyn.report.parts import Part, Scoring, Sentence, Sentences, Table
 from attndyn.store import atomic
 from attndyn.store.folder import INFO, Run, lock
 from attndyn.verbs import check_folder, revision, versions
@@ -99,14 +99,15 @@ def _word_parts(found: dict[str, Any]) -> Iterator[Part]:
         name="examples",
         title="Some pairs",
         caption="Shaded: output words with a partner that co-occurrence singles out, which stands behind the arrow.",
-        lines=tuple(
-            SentenceLine(
-                label=" ".join(example["input"]),
-                tokens=tuple(
+        scorings=(Scoring(label="", most=1.0),),
+        sentences=tuple(
+            Sentence(
+                title=" ".join(example["input"]),
+                words=tuple(
                     word if partner is None else f"{word} ← {partner}"
                     for word, partner in zip(example["output"], example["partners"], strict=True)
                 ),
-                weights=tuple(0.0 if partner is None else 0.1 for partner in example["partners"]),
+                scores=([[0.0 if partner is None else 0.1 for partner in example["partners"]]],),
             )
             for example in found["examples"]
         ),
@@ -164,13 +165,10 @@ def _label_parts(found: dict[str, Any]) -> Iterator[Part]:
     yield Sentences(
         name="examples",
         title="Some texts",
-        caption="Shade: a word's evidence z for the text's label by the counts of the other texts, as a share of 20.",
-        lines=tuple(
-            SentenceLine(
-                label=example["label"],
-                tokens=tuple(example["input"]),
-                weights=tuple(min(1.0, z / 20) for z in example["evidence"]),
-            )
+        caption="Colour: a word's evidence z for the text's label by the counts of the other texts, full from 20 on.",
+        scorings=(Scoring(label="evidence z", most=20.0),),
+        sentences=tuple(
+            Sentence(title=example["label"], words=tuple(example["input"]), scores=([example["evidence"]],))
             for example in found["examples"]
         ),
     )

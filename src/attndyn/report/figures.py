@@ -59,9 +59,8 @@ def _curve_layers(
     """A thin line for each replica and a thick one for their median, coloured by `field`."""
     import altair as alt
 
-    numbers = "~s" if max(record["step"][-1] for record in records) >= 10_000 else "d"
     curve = alt.Chart().encode(
-        x=alt.X("step:Q", title=part.x_title, scale=alt.Scale(nice=False), axis=alt.Axis(format=numbers)),
+        x=alt.X("step:Q", title=part.x_title, **_x(part, max(record["step"][-1] for record in records))),
         color=alt.Color(f"{field}:N", scale=alt.Scale(domain=domain), legend=legend(named)),
     )
     if len(domain) > COLOURS:
@@ -75,6 +74,15 @@ def _curve_layers(
     )
     median = curve.mark_line(strokeWidth=2.8, clip=clip).encode(y=alt.Y("median(value):Q", **_y(part)), tooltip=names)
     return [replicas, median]
+
+
+def _x(part: Curves, last: int) -> dict[str, Any]:
+    axis: dict[str, Any] = {"format": "~s" if last >= 10_000 else "d"}
+    if not part.x_log:
+        return {"scale": {"nice": False}, "axis": axis}
+    # As a logarithm from the tenth step on, and nearly linear before, where Vega would draw ticks for late steps only.
+    ticks = [0, *(times * 10**power for power in range(1, 9) for times in (1, 3) if times * 10**power <= last)]
+    return {"scale": {"nice": False, "type": "symlog", "constant": 10}, "axis": axis | {"values": ticks}}
 
 
 def _y(part: Curves) -> dict[str, Any]:

@@ -67,8 +67,8 @@ def _read_panel(run: Source, panel: Panel, part: Maps, max_bytes: int) -> PanelF
     return PanelFrames(
         title=panel.title,
         steps=steps,
-        inputs=[_text(texts, int(token)) for token in source[:width]],
-        outputs=[_text(texts, int(token)) for token in target[:height]],
+        inputs=[text_of(texts, int(token)) for token in source[:width]],
+        outputs=[text_of(texts, int(token)) for token in target[:height]],
         align=[int(position) for position in align[:height]],
         levels={kind: np.stack(maps) for kind, maps in frames.items()},
     )
@@ -81,7 +81,7 @@ def _levels(values: "np.ndarray") -> "np.ndarray":
     return np.rint(255 * np.sqrt(np.clip(np.nan_to_num(values), 0, 1))).astype(np.uint8)
 
 
-def _text(texts: list[str], token: int) -> str:
+def text_of(texts: list[str], token: int) -> str:
     return texts[token] if token < len(texts) else f"⟨{token}⟩"
 
 

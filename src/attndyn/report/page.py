@@ -13,12 +13,25 @@ from attndyn.errors import UserError
 from attndyn.report import figures, lines, theme
 from attndyn.report.bundle import vega_bundle
 from attndyn.report.maps import PanelFrames, read_panels
-from attndyn.report.parts import Cell, Curves, Maps, NothingToShow, Part, Phase, Points, Table
+from attndyn.report.parts import (
+    Cell,
+    Curves,
+    Maps,
+    NothingToShow,
+    Part,
+    Phase,
+    Points,
+    Sentences,
+    Table,
+    TracedSentences,
+)
+from attndyn.report.sentences import content, read_sentences
 from attndyn.report.source import Source
 from attndyn.store.atomic import write_bytes
 
 # Of the page's 5 MB; base64 adds a third to it, Vega takes 0.9 MB.
 MAP_BYTES = 1_500_000
+SENTENCE_BYTES = 500_000
 
 VERDICTS = {
     "holds": ("holds", "✓"),
@@ -46,13 +59,14 @@ def build(run: Source, parts: Sequence[Part], finding: str, formats: Sequence[st
     if len(set(names)) < len(names):
         raise ValueError(f"two parts share a name: {', '.join(names)}")
     map_bytes = MAP_BYTES // max(1, sum(isinstance(part, Maps) for part in parts))
-    sections = [_section(run, part, formats, map_bytes) for part in parts]
+    sentence_bytes = SENTENCE_BYTES // max(1, sum(isinstance(part, Sentences | TracedSentences) for part in parts))
+    sections = [_section(run, part, formats, map_bytes, sentence_bytes) for part in parts]
     path = run.path / "report.html"
     write_bytes(path, _render(run, sections, finding).encode("utf-8", "replace"))
     return path
 
 
-def _section(run: Source, part: Part, formats: Sequence[str], map_bytes: int) -> dict[str, Any]:
+def _section(run: Source, part: Part, formats: Sequence[str], map_bytes: int, sentence_bytes: int) -> dict[str, Any]:
     """What the template needs of one part: its kind, its content, its files."""
     section: dict[str, Any] = {"part": part, "kind": type(part).__name__.lower(), "files": []}
     try:
@@ -66,11 +80,13 @@ def _section(run: Source, part: Part, formats: Sequence[str], map_bytes: int) ->
             panels = read_panels(run, part, map_bytes)
             chart = figures.map_chart(part, panels)
             section["content"] = _map_content(part, panels)
-        else:
-            if isinstance(part, Table):
-                columns = list(zip(*part.rows, strict=True))
-                section["numeric"] = [_numeric(column) for column in columns]
-                section["content"] = list(zip(*map(_column, columns), strict=True))
+        elif isinstance(part, Sentences | TracedSentences):
+            sentences = read_sentences(run, part) if isinstance(part, TracedSentences) else part
+            return section | {"kind": "sentences", "content": content(sentences, sentence_bytes)}
+        elif isinstance(part, Table):
+            columns = list(zip(*part.rows, strict=True))
+            section["numeric"] = [_numeric(column) for column in columns]
+            section["content"] = list(zip(*map(_column, columns), strict=True))
             return section
     except NothingToShow as nothing:
         return section | {"kind": "nothing", "content": str(nothing)}
@@ -102,13 +118,14 @@ def _render(run: Source, sections: list[dict[str, Any]], finding: str) -> str:
     scripts = []
     if any(section["kind"] == "chart" for section in sections):
         scripts += [vega_bundle(), _template("charts.js")]
-    if any(section["kind"] == "maps" for section in sections):
-        scripts += [_template("maps.js")]
+    kinds = {section["kind"] for section in sections if section["kind"] == "maps" or _has_steps(section)}
+    if kinds:
+        scripts += [_template(f"{name}.js") for name in ("steps", *sorted(kinds))]
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.filters |= {"cell": _cell, "seconds": _seconds, "weight": _weight}
+    environment.filters |= {"cell": _cell, "seconds": _seconds}
     return environment.from_string(_template("page.html.j2")).render(
         info=run.info,
         finding=finding,
@@ -121,6 +138,10 @@ def _render(run: Source, sections: list[dict[str, Any]], finding: str) -> str:
         # Hashes instead of 'unsafe-inline': of all scripts, only ours may run.
         script_hashes=" ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'",
     )
+
+
+def _has_steps(section: dict[str, Any]) -> bool:
+    return section["kind"] == "sentences" and len(section["content"]["steps"]) > 1
 
 
 def _look(mode: str) -> dict[str, Any]:
@@ -169,8 +190,3 @@ def _seconds(value: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {seconds} s" if minutes else f"{value:.3g} s"
-
-
-def _weight(value: float) -> float:
-    """Shade of a token: √, the maps' scale; unshaded where the weight is undefined."""
-    return round(math.sqrt(min(1.0, max(0.0, value))), 3) if not math.isnan(value) else 0.0

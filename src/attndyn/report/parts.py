@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 Cell = str | float | int | None
 
@@ -32,6 +33,8 @@ class Curves(_Part):
     reference_label: str = ""
     y_domain: tuple[float, float] | None = None
     x_title: str = "training step"
+    x_log: bool = False
+    """Early steps far apart, late ones close together; step 0 has its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,25 +107,73 @@ class Table(_Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceLine:
-    tokens: tuple[str, ...]
-    weights: tuple[float, ...]
-    """One in [0, 1] for each token."""
-    label: str = ""
+class Scoring:
+    """One way to score words: attention, a probe, an influence."""
 
-    def __post_init__(self) -> None:
-        if len(self.tokens) != len(self.weights):
-            raise ValueError(f"sentence line with {len(self.tokens)} tokens and {len(self.weights)} weights")
+    label: str
+    signed: bool = False
+    """Two colours, one above and one below 0; otherwise no score is negative."""
+    most: float | None = None
+    """The size from which on a score has the full colour; None: the largest there is."""
+    steps: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sentence:
+    title: str
+    words: tuple[str, ...]
+    scores: tuple[Any, ...]
+    """For each scoring an array [step, word]; a score that is not finite is shown as undefined."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentences(_Part):
-    """Sentences whose tokens are shaded by their weight."""
+    """Sentences word by word, each word coloured by its score: a sentence's scorings side by side, one slider over
+    steps, where there is more than one."""
 
-    lines: tuple[SentenceLine, ...]
+    scorings: tuple[Scoring, ...]
+    sentences: tuple[Sentence, ...]
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        super().__post_init__()
+        for sentence in self.sentences:
+            expected = [(len(scoring.steps), len(sentence.words)) for scoring in self.scorings]
+            found = [np.shape(scores) for scores in sentence.scores]
+            if found != expected:
+                raise ValueError(f"sentences {self.name!r}: scores of shapes {expected} are expected, found {found}")
 
 
-Part = Curves | Points | Phase | Maps | Table | Sentences
+@dataclass(frozen=True, kw_only=True)
+class TracedScoring:
+    """An array [example, position] of the traces of one replica, as a scoring."""
+
+    label: str
+    condition: str
+    replica: int
+    kind: str
+    """The name of the array: alpha, beta, delta."""
+    signed: bool = False
+    most: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedSentences(_Part):
+    """Coloured sentences out of stored traces; the replicas of all scorings saw the same examples.
+
+    A trace holds the scores, padded; `source` (token ids) of the same shape; `lengths` and `target` of each example;
+    and it may hold `answer`, the log-odds of the target.
+    """
+
+    scorings: tuple[TracedScoring, ...]
+    classes: tuple[str, ...]
+    """What each target is called: the title, with its probability at the last step of the first scoring, if known."""
+    examples: tuple[int, ...] = ()
+    """Empty: all that were kept."""
+
+
+Part = Curves | Points | Phase | Maps | Table | Sentences | TracedSentences
 
 
 class NothingToShow(Exception):

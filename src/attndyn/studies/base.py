@@ -87,6 +87,8 @@ class Study:
     """What demo scale changes."""
     divergence_is_an_outcome: ClassVar[bool] = False
     statements: ClassVar[tuple[Statement, ...]] = ()
+    sizes: ClassVar[tuple[str, ...]] = ()
+    """The settings that have to be the published ones for counts of runs to be compared."""
 
     def conditions(self) -> Iterator[Condition]:
         """What is trained."""
@@ -135,8 +137,11 @@ class Study:
 
     @property
     def caveat(self) -> str:
-        """What stands between these settings and the published ones; said beside every verdict."""
-        return ""
+        """What stands between these settings and the published ones, said beside every verdict: elsewhere only
+        directions can be compared."""
+        paper = type(self)()
+        other = [f"{name} {getattr(self, name)}" for name in self.sizes if getattr(self, name) != getattr(paper, name)]
+        return f"not the published size ({', '.join(other)}): direction only" if other else ""
 
     def claims(self, metrics: Metrics) -> list[Claim]:
         """Every statement of the study, judged or not."""

@@ -26,7 +26,6 @@ SMALL: dict[str, Any] = {
 @dataclass(frozen=True, kw_only=True)
 class CopyStudy(Study):
     sizes: ClassVar[tuple[str, ...]] = ("length", "words", "hidden", "batch", "steps", "lr", "reading")
-    """The settings that have to be the published ones for counts of runs to be compared."""
 
     seeds: int = 20
     """Independent training runs for each condition: seeds 0, 1, 2, …"""
@@ -69,13 +68,6 @@ class CopyStudy(Study):
             "readings": tuple(kind(every=self.every) for kind in (Answers, Attention, Lexical, MeanState, Keep)),
         }
         return Condition(name=name, task=task, **(common | changes))
-
-    @property
-    def caveat(self) -> str:
-        """Counts of runs can be compared with the published ones at their own settings only; elsewhere directions."""
-        paper = type(self)()
-        other = [f"{name} {getattr(self, name)}" for name in self.sizes if getattr(self, name) != getattr(paper, name)]
-        return f"not the published size ({', '.join(other)}): direction only" if other else ""
 
     def outcomes(self, metrics: Metrics) -> dict[str, Outcomes]:
         from attndyn.studies.outcomes import Outcomes

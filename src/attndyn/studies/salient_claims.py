@@ -323,8 +323,8 @@ class Judge:
 
         accuracy = self.metrics.curves(STANDARD, "accuracy").values
         agreement = self.metrics.curves(STANDARD, "A(α, α)").values
-        rank = [float(spearmanr(a, b).statistic) for a, b in zip(agreement, accuracy, strict=True)]
-        rank = [value for value in rank if not np.isnan(value)]
+        moving = [(a, b) for a, b in zip(agreement, accuracy, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
+        rank = [float(spearmanr(a, b).statistic) for a, b in moving]
         if len(rank) > 1:
             interval = mean_interval(rank)
             yield "S-07", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=by_sign(interval),

@@ -47,6 +47,7 @@ from attndyn.studies.salient_names import (
 )  # fmt: skip
 from attndyn.tasks.ragged import Lines, Parallel, examined
 from attndyn.theory.logistic import Logistic
+from attndyn.training.precision import products
 
 if TYPE_CHECKING:
     from attndyn.models.base import Model
@@ -177,7 +178,8 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
     for lines in np.array_split(np.arange(len(some)), -(-len(some) // 25)):
         batch = Lines(examples, torch.as_tensor(lines, device=part.device)[None], examples.widths(lines)).batch()
         assert batch.source_mask is not None
-        deltas.append(leave_one_out(model, condition.rule, batch, TOKENS)[batch.source_mask])
+        with products("fp32" if part.device == "cpu" else "tf32"):
+            deltas.append(leave_one_out(model, condition.rule, batch, TOKENS)[batch.source_mask])
     keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
     texts = Texts(torch.as_tensor(some.source.lengths, device=part.device))
     return texts, keep.nonzero()[:, 0], torch.cat(deltas)

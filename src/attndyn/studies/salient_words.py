@@ -13,7 +13,7 @@ Cost: demo a minute on two cores; paper 10 s (SMS) to 2 minutes (IMDB) on an H20
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -22,7 +22,7 @@ from attndyn.errors import UserError
 from attndyn.measures.readings import Answers, Reading, Scores
 from attndyn.models.rules import Uniform
 from attndyn.models.specs import Classifier, Proxy
-from attndyn.report.parts import Curves, Part
+from attndyn.report.parts import Curves, Part, TracedScoring, TracedSentences
 from attndyn.studies.base import Judgement, Study
 from attndyn.studies.salient_claims import STATEMENTS, Judge
 from attndyn.studies.salient_names import (
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics, Row
+    from attndyn.studies.salient_twin import Twin
     from attndyn.theory.logistic import Logistic
 
 SHOWN = 16
@@ -124,23 +125,10 @@ class SalientWords(Study):
         return 2 if self.task.data.parts["train"].median < 100 else 0
 
     @cached_property
-    def _twin(self) -> Callable[[], Logistic]:
-        """Gives the logistic regression, which is fitted on a thread of its own; that ends with the process."""
-        from concurrent.futures import Future
-        from threading import Thread
+    def _twin(self) -> Twin:
+        from attndyn.studies.salient_twin import Twin
 
-        from attndyn.theory.logistic import logistic
-
-        fitted: Future[Logistic] = Future()
-
-        def fit() -> None:
-            try:
-                fitted.set_result(logistic(self.task.data.train, self.task.data.valid))
-            except Exception as error:
-                fitted.set_exception(error)
-
-        Thread(target=fit, daemon=True).start()
-        return fitted.result
+        return Twin(self.task)
 
     def begin(self, device: str) -> None:
         if device != "cpu":  # where the cores have nothing else to do
@@ -150,7 +138,7 @@ class SalientWords(Study):
         from attndyn.theory.logistic import logistic
 
         data = self.task.data
-        return logistic(data.train, data.valid) if device == "cpu" else self._twin()
+        return logistic(data.train, data.valid) if device == "cpu" else self._twin.result()
 
     def seeds_of(self, condition: str) -> list[int]:
         """No two runs of a study share a seed: the weights of a run under uniform attention start elsewhere."""
@@ -327,4 +315,18 @@ class SalientWords(Study):
                 y_title=name,
                 conditions=(STANDARD, UNIFORM, FROZEN),
             )
+        if self.traces == "shown":
+            yield TracedSentences(
+                name="sentences",
+                title="Watch the words be found",
+                caption="Validation texts of middling length. α and Δ of the first standard run, and β of the first "
+                "run under uniform attention, as log-odds of the text's label: above 0 the word speaks for it.",
+                scorings=(
+                    TracedScoring(label="attention α", condition=STANDARD, replica=0, kind="alpha"),
+                    TracedScoring(label="β under uniform attention", condition=UNIFORM, kind="beta", signed=True,
+                                  replica=self.seeds_of(UNIFORM)[0]),
+                    TracedScoring(label="influence Δ", condition=STANDARD, replica=0, kind="delta", signed=True),
+                ),
+                classes=tuple(self.task.data.classes),
+            )  # fmt: skip
         yield from judge.more_tables()

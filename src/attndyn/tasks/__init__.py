@@ -1,7 +1,18 @@
 """Where examples come from. The specs import no torch; their `build` does."""
 
+from attndyn.tasks.keyword import Keyword
 from attndyn.tasks.synthetic import CopyTask, Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
 
-KINDS = (Permutations, Subsets, PermutationMixture, Iid, Zipf, PermutedCopy)
+KINDS = (Permutations, Subsets, PermutationMixture, Iid, Zipf, PermutedCopy, Keyword)
 
-__all__ = ["KINDS", "CopyTask", "Iid", "PermutationMixture", "Permutations", "PermutedCopy", "Subsets", "Zipf"]
+__all__ = [
+    "KINDS",
+    "CopyTask",
+    "Iid",
+    "Keyword",
+    "PermutationMixture",
+    "Permutations",
+    "PermutedCopy",
+    "Subsets",
+    "Zipf",
+]

@@ -1,4 +1,4 @@
-"""Batches of the copying tasks, made on the device by the counter-based streams; no loop over examples."""
+"""Batches of the synthetic tasks, made on the device by the counter-based streams; no loop over examples."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attndyn.errors import UserError
 from attndyn.tasks.base import Sampler
+from attndyn.tasks.keyword import KEYWORD, Keyword
 from attndyn.tasks.streams import EVALUATION, RELABEL, TRAIN, Streams
 from attndyn.tasks.synthetic import CopyTask
 
@@ -35,21 +36,14 @@ class Batch:
         return self
 
 
-class CopySampler:
-    """The batches of a `CopyTask` for several replicas, each from its own seed."""
+class DrawnSampler:
+    """The batches of a task that draws its words from the streams, for several replicas, each from its own seed."""
 
-    def __init__(self, task: CopyTask, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+    def __init__(self, task: CopyTask | Keyword, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
         self.task = task
         self.streams = Streams(seeds, device)
         # Every seed is judged on the same inputs, so that replicas can be compared example by example.
         self.common = Streams([0] * len(seeds), device)
-        positions = torch.arange(task.length, device=device).expand(len(seeds), -1)
-        order = task.order(self.streams)
-        self.order: Int[Tensor, "replica length"] = positions if order is None else order
-        self.relabel: Int[Tensor, "replica words"] | None = None
-        if task.relabel:
-            self.relabel = self.streams.shuffles(RELABEL, [0], 1, task.words)[:, 0, 0] + task.words
-
         self._block: tuple[int, int, Int[Tensor, "replica step batch length"]] | None = None
 
     def batch(self, step: int, size: int) -> Batch:
@@ -77,6 +71,22 @@ class CopySampler:
         return self.batch(0, size)
 
     def _batch(self, words: Int[Tensor, "replica batch length"]) -> Batch:
+        raise NotImplementedError
+
+
+class CopySampler(DrawnSampler):
+    """The batches of a `CopyTask`."""
+
+    def __init__(self, task: CopyTask, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+        super().__init__(task, seeds, device)
+        positions = torch.arange(task.length, device=device).expand(len(seeds), -1)
+        order = task.order(self.streams)
+        self.order: Int[Tensor, "replica length"] = positions if order is None else order
+        self.relabel: Int[Tensor, "replica words"] | None = None
+        if task.relabel:
+            self.relabel = self.streams.shuffles(RELABEL, [0], 1, task.words)[:, 0, 0] + task.words
+
+    def _batch(self, words: Int[Tensor, "replica batch length"]) -> Batch:
         replicas, size, length = words.shape
         order = self.order[:, None].expand(-1, size, -1)
         outputs = words.gather(2, order)
@@ -89,6 +99,20 @@ class CopySampler:
             shifted=torch.cat([start, outputs], dim=2),
             target=torch.cat([outputs, end], dim=2),
             align=torch.cat([order, torch.full_like(end, length)], dim=2),
+        )
+
+
+class KeywordSampler(DrawnSampler):
+    """The batches of a `Keyword` task: class 1 holds the keyword, at `align`; in class 0 there is no right position."""
+
+    def _batch(self, words: Int[Tensor, "replica batch length"]) -> Batch:
+        found = words == KEYWORD
+        target = found.any(dim=2, keepdim=True)
+        return Batch(
+            source=words,
+            shifted=torch.zeros_like(words[..., :1]),  # there is no decoder
+            target=target.long(),
+            align=torch.where(target, found.long().argmax(dim=2, keepdim=True), -1),
         )
 
 

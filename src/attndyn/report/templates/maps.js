@@ -3,7 +3,6 @@
 (() => {
   const look = JSON.parse(document.getElementById("look").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const FRAME_MS = 120;
   const views = [];
 
   const mode = () => look[dark.matches ? "dark" : "light"];
@@ -19,7 +18,6 @@
     });
   }
 
-  const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const short = (text) => (text.length > 7 ? text.slice(0, 6) + "…" : text);
   const shown = (level) => {
     const value = (level / 255) ** 2;
@@ -148,9 +146,7 @@
 
   function start(root) {
     const data = JSON.parse(root.querySelector("script").textContent);
-    const slider = root.querySelector("input[type=range]");
     const mark = root.querySelector("input[type=checkbox]");
-    const play = root.querySelector(".play");
     const mine = [...root.querySelectorAll(".panel")].map((figure, i) => ({
       figure,
       panel: data.panels[i],
@@ -161,39 +157,13 @@
       stepText: figure.querySelector(".panel-step"),
     }));
 
-    function show() {
-      const step = data.steps[slider.value];
-      root.querySelector(".step").textContent = step;
-      slider.setAttribute("aria-valuetext", "step " + step);
+    const show = stepper(root, data.steps, (step) => {
       for (const view of mine) {
-        view.frame = Math.max(0, view.panel.steps.findLastIndex((own) => own <= step));
+        view.frame = frameAt(view.panel.steps, step);
         view.step = step;
         view.marked = mark.checked;
         drawPanel(view);
       }
-    }
-
-    let timer = null;
-    function pause() {
-      clearInterval(timer);
-      timer = null;
-      play.textContent = "▶";
-      play.setAttribute("aria-label", "play the steps");
-    }
-    play.addEventListener("click", () => {
-      if (timer) return pause();
-      if (slider.value === slider.max) slider.value = 0;
-      play.textContent = "❚❚";
-      play.setAttribute("aria-label", "pause");
-      timer = setInterval(() => {
-        slider.value = Number(slider.value) + 1;
-        show();
-        if (slider.value === slider.max) pause();
-      }, FRAME_MS);
-    });
-    slider.addEventListener("input", () => {
-      pause();
-      show();
     });
     mark.addEventListener("change", show);
     mine.forEach(listen);

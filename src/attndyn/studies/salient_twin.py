@@ -1,0 +1,57 @@
+"""The logistic regression of `salient-words` in a process of its own, beside a GPU at work.
+
+python -m attndyn.studies.salient_twin TASK RESULT fits the corpus of the task (JSON) and writes a .npz file. A thread
+would make every step of the training wait for the interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from attndyn.errors import RunError
+from attndyn.tasks.corpus import LabelledText
+from attndyn.theory.logistic import Fit, Logistic, logistic
+
+
+class Twin:
+    """Starts at once; `result` waits for it."""
+
+    def __init__(self, task: LabelledText) -> None:
+        self.task, self.folder = task, tempfile.TemporaryDirectory(prefix="attndyn-")
+        self.path = Path(self.folder.name) / "logistic.npz"
+        command = [sys.executable, "-m", __name__, json.dumps(asdict(task)), str(self.path)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def result(self) -> Logistic:
+        _, errors = self.process.communicate()
+        if self.process.returncode:
+            raise RunError(f"the logistic regression failed: {(errors.strip().splitlines() or ['killed'])[-1]}")
+        with np.load(self.path, allow_pickle=False) as found:
+            path = [Fit(float(c), float(a), float(g), bool(done)) for c, a, g, done in found["path"]]
+            beta, intercept, chosen = found["beta"], found["intercept"], path[int(found["chosen"])]
+        self.folder.cleanup()
+        data = self.task.data
+        return Logistic(data.train.source.words, data.train.target.words, beta, intercept, chosen, path)
+
+
+def main(task: str, result: str) -> None:
+    data = LabelledText(**json.loads(task)).data
+    fitted = logistic(data.train, data.valid)
+    np.savez(
+        result,
+        beta=fitted.beta,
+        intercept=fitted.intercept,
+        chosen=np.array(fitted.path.index(fitted.chosen)),
+        path=np.array(fitted.path, dtype=np.float64),
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
