@@ -152,6 +152,7 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.initial_derivative import InitialDerivative
     from attndyn.studies.learnability import Learnability
     from attndyn.studies.permuted_copying import PermutedCopying
+    from attndyn.studies.word_translation import WordTranslation
 
     small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
     monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
@@ -160,6 +161,9 @@ def test_reproduce_prints_the_claims(
     monkeypatch.setattr(Learnability, "demo", small | few)
     monkeypatch.setattr(InitialDerivative, "demo", {"seeds": 2, "widths": (16, 64)})
     monkeypatch.setattr(GatedToy, "demo", {"seeds": 2, "starts": 20, "depths": (2.0,)})
+    sizes = {"vocabulary": 300, "hidden": 8, "batch": 8, "steps": 2, "every": 2, "early": (), "evaluation": 4, "cut": 5}
+    pairs = {"corpus": "tatoeba-sample", "seeds": 2, "uniform": 1, "linear": 0, "epochs": 1}
+    monkeypatch.setattr(WordTranslation, "demo", sizes | pairs)
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")
