@@ -159,9 +159,9 @@ class Judge:
         return Judgement(measured="; ".join(found), n=self.study.seeds, verdict=verdict)
 
     def harsh(self) -> Judgement:
-        with np.errstate(invalid="ignore"):  # where nothing is translated, ξ and ξ* are 0 by BLEU
+        with np.errstate(invalid="ignore", divide="ignore"):  # where nothing is translated, ξ* is 0 by BLEU
             by_token, by_bleu = (self.xis(table, COLUMNS[0]) / self.each(table, "ξ*") for table in (TOKEN, BLEU))
-        fine = [bool(b < t) for t, b in zip(by_token, by_bleu, strict=True) if not np.isnan(b + t)]
+        fine = [bool(b < t) for t, b in zip(by_token, by_bleu, strict=True) if np.isfinite(b + t)]
         verdict = all_or_none(fine) if len(fine) == len(by_token) else INCONCLUSIVE
         shares = (percent(values) for values in (by_token, by_bleu))
         return Judgement(
@@ -281,7 +281,7 @@ class Judge:
 
 
 def percent(values: np.ndarray, scale: int = 100) -> str:
-    return ", ".join("never" if np.isnan(value) else f"{scale * value:.1f}" for value in values)
+    return ", ".join("never" if not np.isfinite(value) else f"{scale * value:.1f}" for value in values)
 
 
 def parameters() -> Judgement:
