@@ -4,13 +4,15 @@
 
 The model, the data and the cadence are those of docs/examples/watch_sms.py: 1,000 steps of 32 messages, a reading every
 50 steps, Δ and β at the readings 0, 1, 2, 4, 8, 16 and at the end. Two equal models take turns of 50 steps, each with
-its own random state, on one thread; what is compared is processor time. At the end both must hold the same bits. The
-page is drawn after training, and is timed apart. The messages are those of $ATTNDYN_DATA/sms_spam/train.tsv.xz;
+its own random state, on one thread; what is compared is processor time, as sums over the run and as medians of a step
+and of a reading, which a busy machine moves less. At the end both must hold the same bits. The page is drawn after
+training, and is timed apart. The messages are those of $ATTNDYN_DATA/sms_spam/train.tsv.xz;
 without it, made ones of the same number and lengths.
 """
 
 import os
 import runpy
+import statistics
 import sys
 import tempfile
 import time
@@ -46,23 +48,36 @@ class Training:
         torch.manual_seed(0)
         self.model = example["build"](words)
         self.optimiser = torch.optim.AdamW(self.model.parameters(), 1e-3)
-        self.state, self.seconds = torch.get_rng_state(), 0.0
+        self.state = torch.get_rng_state()
         self.watch: Any = None
+        self.steps: list[float] = []
+        self.readings: dict[bool, list[float]] = {False: [], True: []}
+        """By whether Δ and β were taken."""
 
     def turn(self, first: int, batch: Any) -> None:
         torch.set_rng_state(self.state)
-        started = time.process_time()
         for step in range(first, first + TURN):
+            started = time.process_time()
             if self.watch is not None:
                 self.watch.step(step)
+            read = time.process_time()
             loss = self.model(**batch(step)).loss
             self.optimiser.zero_grad()
             loss.backward()
             self.optimiser.step()
+            self.steps.append(time.process_time() - read)
+            if self.watch is not None and self.watch.schedule.due(step):
+                count = step // TURN
+                self.readings[count & (count - 1) == 0].append(read - started)
         if self.watch is not None and first + TURN == STEPS:
+            started = time.process_time()
             self.watch.read(STEPS, probing=True)
-        self.seconds += time.process_time() - started
+            self.readings[True].append(time.process_time() - started)
         self.state = torch.get_rng_state()
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.steps) + sum(map(sum, self.readings.values()))
 
 
 def main() -> None:
@@ -94,8 +109,15 @@ def main() -> None:
         for a, b in zip(plain.model.state_dict().values(), seen.model.state_dict().values(), strict=True)
     )
     print(f"watch, {name}, {STEPS} steps of {example['BATCH']}, one thread, torch {torch.__version__}")
-    print(f"  not watched  {plain.seconds:6.1f} s")
-    print(f"  watched      {seen.seconds:6.1f} s   ratio {seen.seconds / plain.seconds:.3f}")
+    step = statistics.median(plain.steps)
+    reading = {probing: statistics.median(times) for probing, times in seen.readings.items()}
+    typical = sum(len(times) * reading[probing] for probing, times in seen.readings.items())
+    print(f"  not watched  {plain.seconds:6.1f} s   a step {1e3 * step:.1f} ms in the median")
+    print(f"  watched      {seen.seconds:6.1f} s   a step {1e3 * statistics.median(seen.steps):.1f} ms")
+    for probing, times in seen.readings.items():
+        what = "with Δ and β" if probing else "of α alone"
+        print(f"  {len(times):2d} readings {what}, {1e3 * reading[probing]:.1f} ms each in the median")
+    print(f"  ratio {seen.seconds / plain.seconds:.3f}; from the medians {1 + typical / (STEPS * step):.3f}")
     print(f"  the page     {page:6.1f} s   the folder {size:.1f} MB")
     print(f"  the same bits at the end: {'yes' if same else 'NO'}")
     if not same:

@@ -31,6 +31,7 @@ def test_the_sms_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 def test_the_loop_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Your own model, while it trains")[2]
     (block,) = re.findall(r"^```python\n(.*?)^```", text.partition("\n## ")[0], re.DOTALL | re.MULTILINE)
+    assert len(block.splitlines()) <= 8
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
 

@@ -15,12 +15,15 @@ import torch
 
 from attndyn import runner as module
 from attndyn.measures.pair_readings import PairScores, Translate
-from attndyn.measures.readings import Answers, Attention, Lexical
-from attndyn.models import Seq2Seq, Translator, Uniform
-from attndyn.plan import Replica, Unit
+from attndyn.measures.readings import Answers, Attention, Lexical, Scores
+from attndyn.models import Classifier, Seq2Seq, Translator, Uniform
+from attndyn.plan import Replica, Unit, listed
 from attndyn.runner import Runner, Worker
+from attndyn.store import atomic
+from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
+from attndyn.tasks.corpus import LabelledText
 from attndyn.tasks.pieces import PieceText
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.graph import own_stream
@@ -196,3 +199,49 @@ def test_a_translator_with_dropout_follows_the_cpu() -> None:
     here, there = (metrics(condition, other, device=device) for device in ("cpu", "cuda"))
     for name in ("control", "uniform"):
         np.testing.assert_allclose(losses(there, name), losses(here, name), rtol=1e-3)
+
+
+# Texts of different lengths
+
+TEXTS = Condition(
+    name="texts",
+    task=LabelledText("sms_spam"),
+    model=Classifier(width=32, hidden=32),
+    seeds=(0, 1),
+    steps=60,
+    batch=32,
+    evaluation=200,
+    readings=(Answers(every=20), Scores(every=20)),
+)
+
+
+def scores(folder: Path, device: str, condition: Condition = TEXTS) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The losses, and what is kept of the first seed at the last step."""
+    runner = make(folder, condition, device=device)
+    runner.execute()
+    atomic.write_json(folder / "run.json", {"study": "texts", "status": "running", "replicas": listed(runner.chunks)})
+    return losses(Metrics(to_table(runner.recorder.rows)), "texts"), Run(folder).trace("texts", 0, condition.steps)
+
+
+def test_texts_are_read_as_on_the_cpu(tmp_path: Path) -> None:
+    (here, kept), (there, found) = (scores(tmp_path / device, device) for device in ("cpu", "cuda"))
+    assert np.abs(here - there).max() < 1e-3
+    for name in ("alpha", "beta", "delta", "answer"):
+        assert kept[name].shape == found[name].shape
+        assert np.abs(kept[name] - found[name]).max() < 1e-2 * max(1, np.abs(kept[name]).max()), name
+
+
+def test_a_text_classifier_does_not_know_its_neighbours(tmp_path: Path) -> None:
+    uniform = replace(TEXTS, name="uniform", rule=Uniform(), seeds=(5,))
+    together = metrics(TEXTS, uniform)
+    for condition in (TEXTS, uniform):
+        alone = metrics(replace(condition, seeds=condition.seeds[-1:]))
+        assert np.abs(losses(together, condition.name)[-1] - losses(alone, condition.name)[0]).max() < 1e-3
+
+
+def test_each_class_of_lengths_is_recorded_once(tmp_path: Path) -> None:
+    (chunk,) = make(tmp_path, replace(TEXTS, steps=200)).chunks
+    worker = Worker(chunk[0], "cuda")
+    with own_stream("cuda"):
+        worker.advance(200, threading.Event())
+    assert 1 < len(worker.trainer.learn.recorded) <= 12

@@ -33,6 +33,7 @@ _HOME = {
     "given": "attndyn.watching.rules",
     "Cell": "attndyn.watching.rules",
     "between": "attndyn.watching.compare",
+    "compare": "attndyn.watching.compare",
     "UserError": "attndyn.errors",
     "RunError": "attndyn.errors",
 }

@@ -68,11 +68,12 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
     """Builds the page and the figures of a finished run again."""
     folder = Path(folder)
     info = read_info(folder)
-    if info["study"] == "watch":
+    if info["study"] in ("watch", "watch comparison"):
+        from attndyn.watching import compare
         from attndyn.watching import page as watched
 
         with lock(folder):
-            return watched.write(folder, tuple(formats))
+            return (watched if info["study"] == "watch" else compare).write(folder, tuple(formats))
     if not is_finished(folder):
         raise UserError(f"the run in {folder} is not finished; run it again to continue it")
     settings = {name: tuple(value) if isinstance(value, list) else value for name, value in info["settings"].items()}

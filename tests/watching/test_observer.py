@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch._dynamo
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -142,18 +143,27 @@ def test_a_tap_leaves_no_trace_of_itself() -> None:
         assert not nn.modules.module._global_forward_pre_hooks
 
 
-@pytest.mark.parametrize("how", ["wrapped", "in place"])
-def test_a_compiled_model_is_watched_and_trains_the_same(how: str, tmp_path: Path) -> None:
-    def run(out: Path | None) -> dict[str, Tensor]:
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # dynamo looks at inputs
+@pytest.mark.parametrize(
+    ("how", "backend"), [("wrapped", "eager"), ("in place", "aot_eager"), ("a part of it", "eager")]
+)
+def test_a_compiled_model_is_watched_and_trains_the_same(how: str, backend: str, tmp_path: Path) -> None:
+    """With the same bits, and without compiling anything again. Inductor: tests/test_gpu_watch.py."""
+
+    def run(out: Path | None) -> tuple[dict[str, Tensor], int]:
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
         torch.manual_seed(0)
         model = Encoder()
+        called: Any = model
         if how == "wrapped":
-            called: Any = torch.compile(model, backend="eager")
+            called = torch.compile(model, backend=backend)
+        elif how == "in place":
+            model.compile(backend=backend)
         else:
-            model.compile(backend="eager")
-            called = model
+            model.encoder = torch.compile(model.encoder, backend=backend)
         optimiser = torch.optim.SGD(model.parameters(), 0.1)
-        w = attndyn.watch(called, tokens(), out=out, every=1) if out else None
+        w = attndyn.watch(called, tokens(), out=out, every=1, targets=tokens(), probe=1) if out else None
         for step in range(3):
             if w:
                 w.step(step)
@@ -162,8 +172,14 @@ def test_a_compiled_model_is_watched_and_trains_the_same(how: str, tmp_path: Pat
             loss.backward()
             optimiser.step()
         if w:
-            assert w.close().info["layers"][1]["module"] == "encoder.layers.1.self_attn"
-        return model.state_dict()
+            assert w.record.steps() == [0, 1, 2]
+            assert [layer["module"] for layer in w.info["layers"]] == [
+                f"encoder.{'_orig_mod.' if how == 'a part of it' else ''}layers.{i}.self_attn" for i in (0, 1)
+            ]
+        graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+        assert graphs, "something was compiled"
+        return model.state_dict(), graphs
 
-    alone, watched = run(None), run(tmp_path / "run")
+    (alone, graphs), (watched, same) = run(None), run(tmp_path / "run")
+    assert graphs == same
     assert all(torch.equal(alone[key], watched[key]) for key in alone)

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 import attndyn
-from attndyn.models import Learned, Seq2Seq
+from attndyn.models import Classifier, Learned, Seq2Seq
 from attndyn.probes.lexical import lexical_probe
 from attndyn.tasks import Permutations
-from attndyn.tasks.sampler import CopySampler
+from attndyn.tasks.sampler import Batch, CopySampler
 from attndyn.watching import probes
 from attndyn.watching.examples import Examples
-from attndyn.watching.rules import Cell
+from attndyn.watching.rules import Cell, only
 from attndyn.watching.tap import REGISTERED, Tap
 from tests.watching.models import (
     BATCH,
@@ -54,6 +54,23 @@ def test_beta_by_intervention_is_the_closed_form_of_our_own_model(reading: Any) 
     examples = Examples((batch, Learned()), batch.target, batch_axis=1)
     beta = probes.lexical(model, examples, Cell(0), calls_of(model, examples))
     torch.testing.assert_close(beta, closed)
+
+
+@pytest.mark.parametrize("scoring", ["network", "linear"])
+@pytest.mark.parametrize("outputs", [2, 3])
+def test_beta_by_intervention_is_the_closed_form_of_our_own_classifier(scoring: Any, outputs: int) -> None:
+    """Texts of different lengths: β is softmax(γ_l) at the right class, and there is none at padding."""
+    generator = torch.Generator().manual_seed(0)
+    source = torch.randint(9, (1, 4, 6), generator=generator)
+    mask = torch.arange(6) < torch.tensor([6, 3, 1, 5])[:, None]
+    target = torch.randint(outputs, (1, 4, 1), generator=generator)
+    batch = Batch(source, torch.zeros_like(target), target, torch.zeros_like(target), mask[None])
+    model = Classifier(width=5, hidden=4, scoring=scoring).build(9, (0,), outputs).eval()
+    with torch.no_grad():
+        closed = lexical_probe(model, model.encode(batch), target)[0]
+    examples = Examples((batch, Learned()), target, batch_axis=1)
+    beta = probes.lexical(model, examples, Cell(0), calls_of(model, examples))
+    torch.testing.assert_close(beta, closed.masked_fill(~mask[:, None], torch.nan), equal_nan=True)
 
 
 def test_beta_of_bert_is_the_layer_with_one_hot_attention() -> None:
@@ -129,6 +146,27 @@ def test_beta_of_a_module_that_is_called_for_each_query() -> None:
     assert not torch.allclose(at_one[:, 1, 0], untouched[:, 1])
 
 
+def test_a_rule_at_one_query_or_head_leaves_the_others_alone() -> None:
+    torch.manual_seed(0)
+    words, target = tokens(1), tokens(1)[:, :3]
+    cases: list[tuple[nn.Module, Any, tuple[Any, ...]]] = [
+        (LstmTranslator(), (words, target), (BATCH, 1, 3, LENGTH)),  # calls its attention once for each query
+        (bert(), padded(words), (BATCH, 2, LENGTH, LENGTH)),
+    ]
+    for model, inputs, shape in cases:
+        examples = Examples(inputs)
+        learned = calls_of(model.eval(), examples)
+        layer = list(learned)[-1]
+        weights = torch.softmax(torch.randn(shape), dim=-1)
+        for head, query in ((None, 1), (shape[1] - 1, None), (0, 2)):
+            with torch.no_grad(), Tap(model, only(attndyn.given(weights), Cell(layer, head, query))) as tap:
+                examples.run(model)
+            expected = learned[layer].weights.clone()
+            at = (slice(None), slice(None) if head is None else head, slice(None) if query is None else query)
+            expected[at] = weights[at]
+            torch.testing.assert_close(tap.calls[layer].weights, expected)
+
+
 def test_the_gradient_against_finite_differences() -> None:
     torch.manual_seed(0)
     model, words = LstmClassifier().double().eval(), tokens()
@@ -161,9 +199,9 @@ def test_leaving_out_is_a_zero_vector_one_at_a_time(batch_first: bool) -> None:
     model, words = Encoder(batch_first=batch_first).eval(), tokens(2).clamp_min(1)
     given, targets = (words, words) if batch_first else (words.T, words.T)
     examples = Examples(given, targets, batch_axis=0 if batch_first else 1)
-    delta = probes.leave_one_out(model, examples, model.embedding, words > 0)
     with torch.no_grad():
         right = model(given).softmax(dim=-1)
+        delta = probes.leave_one_out(model, examples, model.embedding, words > 0, examples.right(model(given)))
         for position in (0, 4):
 
             def change(vectors: Tensor, position: int = position) -> Tensor:
@@ -188,11 +226,29 @@ def test_padding_is_invisible_to_the_probes() -> None:
         examples = Examples(padded(some), targets)
         embedding = model.get_input_embeddings()
         beta = probes.lexical(model, examples, Cell(0, None, 0), calls_of(model, examples))
-        left = probes.leave_one_out(model, examples, embedding, some > 0)
+        left = probes.leave_one_out(model, examples, embedding, some > 0, examples.right(examples.run(model)).detach())
         slope = probes.gradient(model, examples, embedding)
         both.append([each[0, 0, :4] for each in (beta, left, slope)])
     for padded_one, plain in zip(*both, strict=True):
         torch.testing.assert_close(padded_one, plain, rtol=1e-3, atol=1e-6)
+
+
+def test_the_embedding_is_one_that_runs() -> None:
+    """BART names the weights that its encoder and decoder share, in a module that nobody calls."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    config = BartConfig(
+        vocab_size=20, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=16, pad_token_id=0,
+        bos_token_id=1, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=None,
+    )  # fmt: skip
+    model, words = BartForConditionalGeneration(config).eval(), tokens(1)
+    examples = Examples({"input_ids": words, "decoder_input_ids": words[:, :3]}, words[:, :3])
+    embedding = probes.find_embedding(model, examples)
+    assert embedding is model.model.encoder.embed_tokens
+    assert probes.gradient(model, examples, embedding).shape == (BATCH, 3, LENGTH)
+    with pytest.raises(attndyn.UserError, match="does not run when the model does"):
+        probes.find_embedding(model, examples, "model.shared")
 
 
 def test_uniform_and_given_attention() -> None:
@@ -239,5 +295,15 @@ def test_mistakes_in_an_intervention_say_so() -> None:
         under(attndyn.uniform(), layer="bert.encoder.layer.1.attention.slef")
     with pytest.raises(attndyn.UserError, match=r"shape \[3, 3\] does not fit"):
         under(attndyn.given(torch.eye(3)))
+    with pytest.raises(attndyn.UserError, match=r"no attention ran in 'classifier'"):
+        under(attndyn.uniform(), layer="classifier")
+    with pytest.raises(attndyn.UserError, match="there are 7 queries, so there is no query 9"):
+        under(attndyn.uniform(), query=9)
+    plain = nn.Linear(2, 2)
+    with (
+        pytest.raises(attndyn.UserError, match="no attention ran in Linear"),
+        attndyn.attention(plain, attndyn.uniform()),
+    ):
+        plain(torch.ones(1, 2))
     with pytest.raises(attndyn.UserError, match="has 2 heads, so there is no head 7"):
         under(attndyn.uniform(), head=7)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention.flex_attention import flex_attention
 
 import attndyn
 from attndyn.models import Learned, Seq2Seq, Uniform
@@ -40,8 +41,10 @@ def captured(model: nn.Module, *args: Any, **kwargs: Any) -> tuple[Any, dict[str
     return answer, dict(tap.calls)
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
-@pytest.mark.parametrize("build", [bert, gpt2])
+@pytest.mark.parametrize(
+    ("build", "attention"),
+    [(bert, "sdpa"), (bert, "eager"), (bert, "flex_attention"), (gpt2, "sdpa"), (gpt2, "eager")],
+)
 def test_hugging_face_weights_are_those_of_eager_attention(build: Callable[..., nn.Module], attention: str) -> None:
     torch.manual_seed(0)
     model, plain = build(attention), build("eager")
@@ -50,7 +53,8 @@ def test_hugging_face_weights_are_those_of_eager_attention(build: Callable[..., 
     answer, calls = captured(model, **inputs)
     with torch.no_grad():
         expected = plain.eval()(**inputs, output_attentions=True)
-        untouched = model(**inputs)
+        # flex_attention compiles for minutes on a CPU: tests/test_gpu_watch.py
+        untouched = expected if attention == "flex_attention" else model(**inputs)
     real = inputs["attention_mask"].bool()
     for call, weights in zip(calls.values(), expected.attentions, strict=True):
         rows = real[:, None, :, None].expand_as(weights)
@@ -179,6 +183,18 @@ def test_our_own_models_show_the_rule_they_were_called_with(rule: Any) -> None:
     (logits, alpha), calls = captured(model, batch, rule)
     torch.testing.assert_close(calls["Seq2SeqModel"].weights, alpha[0])
     torch.testing.assert_close(logits, model(batch, rule)[0])
+
+
+class Flex(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        heads = x.unflatten(-1, (2, -1)).transpose(1, 2)
+        return flex_attention(heads, heads, heads)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_attention_that_is_called_directly_raises(tmp_path: Any) -> None:
+    with pytest.raises(attndyn.UserError, match="no attention could be read in Flex"):
+        attndyn.watch(Flex(), torch.randn(2, 4, 8), out=tmp_path / "run")
 
 
 def test_nothing_captured_raises_and_says_why(tmp_path: Any) -> None:

@@ -74,6 +74,24 @@ def test_a_run_leaves_metrics_traces_and_a_page(tmp_path: Path, listing: Callabl
     assert "entropy of attention went from" in run.info["finding"]
 
 
+@pytest.mark.usefixtures("no_page")
+def test_a_reading_inside_an_intervention_sees_it(tmp_path: Path) -> None:
+    """Who trains under uniform attention sees uniform attention; β still puts it on one word."""
+    torch.manual_seed(0)
+    model = bert(initializer_range=0.5)
+    w = watched(model, tmp_path / "run", every=1, cells=[(1, None, 0)])
+    with attndyn.attention(model, attndyn.uniform(), layer="bert.encoder.layer.0.attention.self"):
+        w.step(0)
+    w.step(1)
+    run = w.close()
+    first, second = (values(run, f"layer {i}", "entropy") for i in (0, 1))
+    assert first[0] == pytest.approx(1)
+    assert first[1] < 1 - 1e-6
+    assert second[0] < 1 - 1e-6
+    beta = [run.trace("layer 1", 0, step)["beta all"] for step in (0, 1)]
+    assert not np.allclose(*beta, equal_nan=True, rtol=1e-3), "layer 0 is uniform while β is taken at layer 1"
+
+
 def test_without_targets_only_alpha_is_read_and_the_page_says_so(tmp_path: Path) -> None:
     w = attndyn.watch(Encoder(), tokens(), out=tmp_path / "run", every=1)
     w.step(0)
@@ -146,15 +164,17 @@ def test_an_interrupted_run_goes_on_and_forgets_what_came_later(tmp_path: Path) 
     first = watched(model, out, every=1, probes="all")
     for step in range(4):
         first.step(step)
-    with pytest.raises(attndyn.UserError, match="another process is working"):
-        watched(model, out, every=1, probes="all")
-    first._open.close()  # what the end of a process does
     with pytest.raises(attndyn.UserError, match=r"begun with another readings \(every 1 instead of every 2\)"):
         watched(model, out, every=2, probes="all")
-    again = watched(model, out, every=1, probes="all")
+    again = watched(model, out, every=1, probes="all")  # a notebook's cell, run again
+    for late in (lambda: first.step(4), lambda: first.close(4)):
+        with pytest.raises(attndyn.RunError, match="taken over by a later watch"):
+            late()
     again.step(2)
     assert again.record.steps() == [0, 1, 2]
     again.close(3)
+    with pytest.raises(attndyn.RunError, match="is finished"):
+        again.step(5)
     with pytest.raises(attndyn.UserError, match="holds a finished run"):
         watched(model, out, every=1)
     fresh = watched(model, out, every=1, fresh=True)
@@ -233,31 +253,6 @@ def test_a_single_position_has_no_entropy() -> None:
     assert where_it_sits(call, torch.ones(2, 1, dtype=torch.bool))["sharpness"].isnan().all()
 
 
-@pytest.mark.usefixtures("no_page")
-def test_seeds_are_compared_head_by_head(tmp_path: Path) -> None:
-    for seed in (0, 1, 2):
-        torch.manual_seed(seed % 2)
-        model = bert()
-        w = attndyn.watch(
-            model, padded(tokens()), out=tmp_path / str(seed), targets=CLASSES, query=0, seed=seed, probe=5
-        )
-        w.read(0, probing=False)
-        w.close()
-    same = attndyn.between([tmp_path / "0", tmp_path / "2"])
-    assert [entry["A"] for entry in same] == [1.0] * 4
-    assert [entry["where"] for entry in same] == [f"layer {i} head {j}" for i in (0, 1) for j in (0, 1)]
-    three = attndyn.between([tmp_path / str(seed) for seed in range(3)])
-    assert len(three) == 12
-    assert any(entry["A"] < 1 for entry in three)
-    assert all(
-        entry["n"] == 5 and 0 < entry["chance"] < 0.5 and entry["low"] <= entry["A"] <= entry["high"] for entry in three
-    )
-    with pytest.raises(attndyn.UserError, match="has no reading at step 3; there are: 0"):
-        attndyn.between([tmp_path / "0", tmp_path / "1"], step=3)
-    with pytest.raises(attndyn.UserError, match="two runs or more"):
-        attndyn.between([tmp_path / "0"])
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -265,6 +260,12 @@ def test_seeds_are_compared_head_by_head(tmp_path: Path) -> None:
         ({"steps": "lgo"}, "a list of steps, not 'lgo'"),
         ({"targets": CLASSES[:3]}, "5 examples, but targets of the shape"),
         ({"targets": CLASSES[:, None]}, "do not fit logits of the shape"),
+        ({"targets": CLASSES + 2}, "has 3 outputs, so 3 is no target"),
+        ({"targets": -1 - CLASSES}, "so -1 is no target"),
+        ({"targets": CLASSES.float()}, "targets are whole numbers"),
+        ({"targets": ["a"] * 5}, "no array of numbers"),
+        ({"targets": None, "score": lambda answer: 0.5}, "score= returned a float"),
+        ({"cells": [(0, 0, 0, 0)]}, "cells are"),
         ({"targets": None, "score": lambda answer: answer.logits[..., None]}, "one number for each example"),
         ({"probes": "some"}, "probes is"),
         ({"query": 9}, "no query 9"),
@@ -282,6 +283,22 @@ def test_seeds_are_compared_head_by_head(tmp_path: Path) -> None:
 def test_mistakes_say_so_before_training_begins(options: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(attndyn.UserError, match=said):
         watched(bert(), tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("examples", "said"),
+    [
+        (tokens().float(), r"cannot be called with the examples \(\[5, 7\] torch.float32\): RuntimeError"),
+        ({"words": tokens()}, "cannot be called with the examples .* unexpected keyword argument 'words'"),
+        (tokens() + 100, "index out of range"),
+        (tokens().numpy(), "the examples, a ndarray, hold no tensor"),
+        (["hello"], "the examples, a list, hold no tensor"),
+    ],
+)
+def test_examples_of_the_wrong_kind_say_so(examples: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(attndyn.UserError, match=said):
+        attndyn.watch(Encoder(), examples, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

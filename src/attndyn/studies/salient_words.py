@@ -24,7 +24,7 @@ from attndyn.models.rules import Uniform
 from attndyn.models.specs import Classifier, Proxy
 from attndyn.report.parts import Curves, Part, TracedScoring, TracedSentences
 from attndyn.studies.base import Judgement, Study
-from attndyn.studies.salient_claims import STATEMENTS, Judge
+from attndyn.studies.salient_claims import Judge
 from attndyn.studies.salient_names import (
     BLOG,
     CODE,
@@ -35,6 +35,7 @@ from attndyn.studies.salient_names import (
     SUMMARY,
     UNIFORM,
 )  # fmt: skip
+from attndyn.studies.salient_statements import STATEMENTS
 from attndyn.tasks.corpus import LabelledText
 from attndyn.training.condition import Adam, Condition, Likelihood
 
@@ -282,7 +283,9 @@ class SalientWords(Study):
         )
 
     def figures(self, metrics: Metrics) -> Iterator[Part]:
-        judge = Judge(self, metrics)
+        from attndyn.studies.salient_page import Tables
+
+        judge = Tables(self, metrics)
         yield judge.table_one()
         yield Curves(
             name="agreement",

@@ -51,11 +51,17 @@ class Examples:
         batch_axis: int = 0,
     ) -> None:
         self.inputs = each_tensor(lambda tensor: tensor.detach().clone(), inputs)
-        self.targets = None if targets is None else torch.as_tensor(targets).detach().clone()
+        try:
+            self.targets = None if targets is None else torch.as_tensor(targets).detach().clone()
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise UserError(f"targets are no array of numbers: {error}") from error
         self.score, self.batch_axis = score, batch_axis
         tensors = [tensor for tensor in tensors_of(inputs) if tensor.ndim > batch_axis]
         if not tensors:
-            raise UserError("the examples hold no tensor: give a tensor, or a tuple or dict with tensors")
+            raise UserError(
+                f"the examples, a {type(inputs).__name__}, hold no tensor: give what the model is called with, a "
+                "tensor, or a tuple or dict with tensors"
+            )
         self.count = tensors[0].shape[batch_axis]
         if self.targets is not None and (
             self.targets.ndim <= batch_axis or self.targets.shape[batch_axis] != self.count
@@ -93,6 +99,10 @@ class Examples:
         """The probability of the right output; one output for each example, or one for each position."""
         if self.score is not None:
             probability = self.score(answer) if self.targets is None else self.score(answer, self.targets)
+            if not isinstance(probability, Tensor):
+                raise UserError(
+                    f"score= returned a {type(probability).__name__}, not a tensor with a number an example"
+                )
         else:
             assert self.targets is not None
             logits = logits_of(answer)
@@ -102,6 +112,11 @@ class Examples:
                     f"targets of the shape {[*targets.shape]} do not fit logits of the shape {[*logits.shape]}: the "
                     "last axis of the logits is the outputs, the others are those of the targets (or give score=)"
                 )
+            if targets.is_floating_point() or targets.is_complex():
+                raise UserError(f"targets are whole numbers, the right one of the outputs, not {targets.dtype}")
+            wrong = targets[((targets < 0) & (targets != IGNORED)) | (targets >= logits.shape[-1])]
+            if wrong.numel():
+                raise UserError(f"the model has {logits.shape[-1]} outputs, so {wrong[0].item()} is no target")
             index = targets.clamp_min(0)[..., None]
             probability = (
                 logits.to(torch.promote_types(logits.dtype, torch.float32))

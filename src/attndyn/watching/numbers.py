@@ -1,7 +1,11 @@
 """From captured attention to numbers: where it sits, and whether α, β and Δ agree."""
 
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attndyn.measures import agreement, focus
@@ -56,34 +60,58 @@ def rows_for(
     return ((weights * real).sum(dim=2) / real.sum(dim=2).clamp_min(1)).unsqueeze(2)
 
 
-class Agreed:
-    """A(u, v) over all rows, with Â and an interval from resampling examples."""
+class Agreed(NamedTuple):
+    """A(u, v) over all rows, with Â and an interval from resampling examples. NaN: there is no row."""
 
-    def __init__(
-        self,
-        u: Float[Tensor, "batch output key"],
-        v: Float[Tensor, "batch output key"],
-        mask: Bool[Tensor, "batch output key"],
-    ) -> None:
-        mask = mask & torch.isfinite(u) & torch.isfinite(v)
+    mean: float
+    chance: float
+    low: float
+    high: float
+    n: int
+    """Rows that were compared."""
+
+
+Pair = tuple[Float[Tensor, "_ _ _"], Float[Tensor, "_ _ _"], Bool[Tensor, "_ _ _"]]
+"""u, v, and where both are to be compared: [batch, output, key]."""
+
+
+def agree(pairs: Sequence[Pair]) -> list[Agreed]:
+    """A(u, v) of each pair; all pairs of one shape at once."""
+    found = [Agreed(torch.nan, torch.nan, torch.nan, torch.nan, 0)] * len(pairs)
+    shapes = {u.shape: [i for i, other in enumerate(pairs) if other[0].shape == u.shape] for u, _, _ in pairs}
+    for places in shapes.values():
+        u, v = (torch.stack([pairs[i][side].cpu().double() for i in places]) for side in (0, 1))
+        mask = torch.stack([pairs[i][2].cpu() for i in places]) & torch.isfinite(u) & torch.isfinite(v)
         # A row with one position agrees by construction.
         mask = mask & (mask.sum(dim=-1, keepdim=True) >= 2)
-        self.n = int(mask.any(dim=-1).sum())
-        self.mean = self.chance = self.low = self.high = float("nan")
-        if not self.n:
-            return
+        counts = mask.any(dim=-1).flatten(1).sum(dim=1)
+        if not counts.any():
+            continue
         u, v = u.masked_fill(~mask, 0), v.masked_fill(~mask, 0)
         rows = agreement.agreement(u, v, mask)
-        self.mean, self.chance = rows.mean, agreement.chance(v, mask).mean
-        self.low, self.high = _interval(rows.values.nanmean(dim=1))
+        expected = agreement.chance(v, mask).mean_for_each()
+        intervals = _intervals(rows.values.nanmean(dim=2))
+        numbers = zip(
+            rows.mean_for_each().tolist(), expected.tolist(), *intervals.T.tolist(), counts.tolist(), strict=True
+        )
+        for place, values in zip(places, numbers, strict=True):
+            found[place] = Agreed(*values)
+    return found
 
 
-def _interval(examples: Float[Tensor, " batch"]) -> tuple[float, float]:
-    """95 % of the means of resampled examples; none from a single example."""
-    values = examples[~examples.isnan()].cpu()
-    if len(values) < 2:
-        return float("nan"), float("nan")
-    generator = torch.Generator().manual_seed(0)
-    means = values[torch.randint(len(values), (2000, len(values)), generator=generator)].mean(dim=1)
-    low, high = torch.quantile(means.double(), torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
-    return low, high
+def _intervals(examples: Float[Tensor, "pair batch"]) -> Float[Tensor, "pair end"]:
+    """95 % of the means of resampled examples; NaN from a single example."""
+    found = torch.full((len(examples), 2), torch.nan, dtype=torch.float64)
+    real = ~examples.isnan()
+    for count in real.sum(dim=1).unique().tolist():
+        if count >= 2:
+            chosen = real.sum(dim=1) == count
+            values = examples[chosen][real[chosen]].reshape(-1, count).double()
+            means = values[:, _draws(count)].mean(dim=-1)
+            found[chosen] = torch.quantile(means, torch.tensor([0.025, 0.975], dtype=torch.float64), dim=1).T
+    return found
+
+
+@functools.cache
+def _draws(count: int) -> Int[Tensor, "time draw"]:
+    return torch.randint(count, (2000, count), generator=torch.Generator().manual_seed(0))

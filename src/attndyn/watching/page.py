@@ -13,7 +13,7 @@ from attndyn.report.parts import Curves, Maps, Panel, Part, Table
 from attndyn.store import atomic
 from attndyn.store.folder import INFO, Run
 from attndyn.store.metrics import Metrics, Row
-from attndyn.watching.numbers import Agreed
+from attndyn.watching.numbers import agree
 from attndyn.watching.readings import MODEL, WORDS, head_label
 from attndyn.watching.record import Record
 
@@ -64,15 +64,17 @@ def ends(run: Run) -> Iterator[Row]:
         final, seen = torch.from_numpy(last["rows"]), torch.from_numpy(last["seen"]).bool()
         for step in steps:
             trace = run.trace(label, seed, step)
-            for head in range(layer["heads"]):
-                where = label if layer["heads"] == 1 else head_label(index, head)
-                now = Agreed(torch.from_numpy(trace["rows"][head]), final[head], seen)
-                yield Row(where, seed, step, "α where α ends", now.mean)
-                beta = trace.get(f"beta {head}", trace.get("beta all"))
-                if beta is not None:
-                    probe = Agreed(torch.from_numpy(beta), final[head], seen)
-                    yield Row(where, seed, step, "β where α ends", probe.mean)
-                    yield Row(where, seed, step, "chance", probe.chance)
+            heads = range(layer["heads"])
+            betas = [trace.get(f"beta {head}", trace.get("beta all")) for head in heads]
+            now = agree([(torch.from_numpy(trace["rows"][head]), final[head], seen) for head in heads])
+            probed = [head for head in heads if betas[head] is not None]
+            probe = agree([(torch.from_numpy(betas[head]), final[head], seen) for head in probed])
+            where = [label] if len(heads) == 1 else [head_label(index, head) for head in heads]
+            for head in heads:
+                yield Row(where[head], seed, step, "α where α ends", now[head].mean)
+            for head, agreed in zip(probed, probe, strict=True):
+                yield Row(where[head], seed, step, "β where α ends", agreed.mean)
+                yield Row(where[head], seed, step, "chance", agreed.chance)
 
 
 def finding(run: Run, metrics: Metrics) -> str:

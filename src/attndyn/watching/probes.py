@@ -22,7 +22,7 @@ OUTPUTS = 32
 """Outputs of an example whose gradient is taken; of more, these many evenly spread."""
 
 
-def find_embedding(model: nn.Module, examples: Examples, chosen: nn.Module | str | None = None) -> nn.Embedding | None:
+def find_embedding(model: nn.Module, examples: Examples, chosen: nn.Module | str | None = None) -> nn.Module | None:
     """The layer whose rows are the input positions: the one that was named, the one a Hugging Face model names, or the
     first `nn.Embedding` that sees more than one token of each example."""
     if isinstance(chosen, str):
@@ -32,27 +32,29 @@ def find_embedding(model: nn.Module, examples: Examples, chosen: nn.Module | str
                 f"the model has no module {chosen!r}; {nearest(chosen, [name for name in modules if name])}"
             )
         chosen = modules[chosen]
-    if chosen is not None:
-        return chosen  # type: ignore[return-value]
-    if hasattr(model, "get_input_embeddings"):
+    named = chosen
+    if named is None and hasattr(model, "get_input_embeddings"):
         with contextlib.suppress(NotImplementedError, AttributeError):
-            found = model.get_input_embeddings()  # type: ignore[operator]
-            if isinstance(found, nn.Embedding):
-                return found
-    seen: list[nn.Embedding] = []
+            named = model.get_input_embeddings()  # type: ignore[operator]
+    seen: list[nn.Module] = []
     hooks = [
         module.register_forward_hook(
-            lambda module, inputs, output: seen.append(module) if inputs[0].ndim >= 2 else None
+            lambda module, inputs, output: seen.append(module) if inputs and inputs[0].ndim >= 2 else None
         )
         for module in model.modules()
-        if isinstance(module, nn.Embedding)
+        if isinstance(module, nn.Embedding) or module is named
     ]
     try:
         examples.run(model)
     finally:
         for hook in hooks:
             hook.remove()
-    return seen[0] if seen else None
+    if named in seen and (chosen is not None or isinstance(named, nn.Embedding)):
+        return named
+    if chosen is not None:
+        raise UserError(f"embedding=: the {type(chosen).__name__} does not run when the model does")
+    # Encoders and decoders may share the weights of the one that the model names, and not the module.
+    return next((module for module in seen if isinstance(module, nn.Embedding)), None)
 
 
 @contextlib.contextmanager
@@ -120,10 +122,13 @@ def gradient(model: nn.Module, examples: Examples, embedding: nn.Module) -> Floa
 
 @torch.no_grad()
 def leave_one_out(
-    model: nn.Module, examples: Examples, embedding: nn.Module, words: Bool[Tensor, "batch key"]
+    model: nn.Module,
+    examples: Examples,
+    embedding: nn.Module,
+    words: Bool[Tensor, "batch key"],
+    right: Float[Tensor, "batch output"],
 ) -> Float[Tensor, "batch output key"]:
-    """Δ by leaving out: |p − p without word l|, where the vector of word l is zero; NaN at padding."""
-    right = examples.right(examples.run(model))
+    """Δ by leaving out: |p − p without word l|, where the vector of word l is zero; NaN at padding. `right` is p."""
 
     def without(rows: Examples, positions: Tensor) -> Tensor:
         def change(vectors: Tensor) -> Tensor:

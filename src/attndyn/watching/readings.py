@@ -140,9 +140,10 @@ class Reader:
                 if call.mask.shape[-1] == words.shape[1]:
                     words = call.mask[: self.few.count].any(dim=1).any(dim=1)
                     break
-            deltas["Δ left out"] = probes.leave_one_out(self.model, self.few, self.embedding, words)
+            deltas["Δ left out"] = probes.leave_one_out(self.model, self.few, self.embedding, words, right)
         betas = {cell: probes.lexical(self.model, self.few, cell, calls) for cell in self.cells}
         few = {name: Call(call.weights[: self.few.count], call.mask[: self.few.count]) for name, call in calls.items()}
+        pairs: list[tuple[str, str, numbers.Pair]] = []
         for layer, call in enumerate(few.values()):
             alpha = numbers.rows_for(call, right.shape[1], self.query, numbers.real_queries(call, self.mask))
             seen = probes.visible(call.mask, self.query, right.shape[1]) & right.isfinite()[..., None]
@@ -157,17 +158,20 @@ class Reader:
                     values.append((where, "probe right", self._right(beta.nan_to_num(-1)[None], call, right).item()))
                 for head in range(len(alpha)) if cell.head is None else [cell.head]:
                     whose = head_label(layer, head) if len(alpha) > 1 else self.labels[layer]
-                    values += _agreed(whose, "α, β", alpha[head], beta, seen)
+                    pairs.append(_pair(whose, "α, β", alpha[head], beta, seen))
                 for name, delta in fitting.items():
-                    values += _agreed(where, f"β, {name}", beta, delta, seen)
+                    pairs.append(_pair(where, f"β, {name}", beta, delta, seen))
                 tensors[f"{layer}.beta {'all' if cell.head is None else cell.head}"] = beta
             for name, delta in fitting.items():
                 for head in range(len(alpha)):
                     whose = head_label(layer, head) if len(alpha) > 1 else self.labels[layer]
-                    values += _agreed(whose, f"α, {name}", alpha[head], delta, seen)
+                    pairs.append(_pair(whose, f"α, {name}", alpha[head], delta, seen))
         if len(deltas) == 2:
             first, second = deltas.values()
-            values += _agreed(MODEL, "Δ, Δ left out", first, second, torch.isfinite(first))
+            pairs.append(_pair(MODEL, "Δ, Δ left out", first, second, torch.isfinite(first)))
+        for (condition, name, _), agreed in zip(pairs, numbers.agree([pair for *_, pair in pairs]), strict=True):
+            columns = zip(("A", "Â", "low", "high", "n"), agreed, strict=True)
+            values += [(condition, f"{column}({name})", float(value)) for column, value in columns]
         tensors |= self._word_map(few, betas, deltas, right)
         return values, tensors
 
@@ -247,8 +251,6 @@ class Reader:
         return dict.fromkeys((*self.labels, WORDS), self.texts)
 
 
-def _agreed(condition: str, pair: str, u: Tensor, v: Tensor, seen: Tensor) -> list[tuple[str, str, float]]:
-    u, v = u.expand(v.shape), v.expand(u.shape)
-    found = numbers.Agreed(u, v, seen.expand(u.shape).to(u.device))
-    columns = {"A": found.mean, "Â": found.chance, "low": found.low, "high": found.high, "n": float(found.n)}
-    return [(condition, f"{name}({pair})", value) for name, value in columns.items()]
+def _pair(condition: str, name: str, u: Tensor, v: Tensor, seen: Tensor) -> tuple[str, str, numbers.Pair]:
+    u, v = torch.broadcast_tensors(u, v)
+    return condition, name, (u, v, seen.expand(u.shape))

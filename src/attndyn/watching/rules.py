@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attndyn.errors import UserError, nearest
-from attndyn.models.rules import Learned, Uniform
+from attndyn.models.rules import Uniform
 from attndyn.watching.tap import Place, Rule, Tap, folded
 from attndyn.watching.undisturbed import bare
 
@@ -36,8 +36,11 @@ def given(weights: Any) -> Rule:
     tensor = torch.as_tensor(weights)
 
     def rule(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
-        rows = slice(place.first_query, place.first_query + scores.shape[2])
-        part = tensor[..., rows, :] if tensor.ndim > 1 and tensor.shape[-2] > scores.shape[2] else tensor
+        part = tensor
+        if place.head is not None and part.ndim > 2 and part.shape[-3] > 1:
+            part = part[..., place.head : place.head + 1, :, :]
+        if part.ndim > 1 and part.shape[-2] > scores.shape[2]:
+            part = part[..., place.first_query : place.first_query + scores.shape[2], :]
         try:
             return part.to(scores).expand(scores.shape)
         except RuntimeError:
@@ -55,27 +58,31 @@ def only(rule: Rule, cell: Cell, layers: Sequence[str] | None = None, *, fill: b
     layer = cell.layer if layers is None else layer_name(cell.layer, layers)
 
     def restricted(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
-        learned = folded(Learned(), scores, mask)
+        learned = place.usual(place, scores, mask)
         if layer not in (None, place.layer):
             return learned
-        chosen = torch.ones_like(mask)
-        if cell.head is not None:
-            chosen &= _at(cell.head, scores.shape[1], "head", place)[None, :, None, None].to(chosen.device)
-        if cell.query is not None and (cell.query < 0 or place.first_query == 0):
-            there = cell.query % scores.shape[2] if -scores.shape[2] <= cell.query < scores.shape[2] else cell.query
-            chosen &= (torch.arange(scores.shape[2], device=chosen.device) == there)[None, None, :, None]
-        elif cell.query is not None:
-            chosen &= cell.query == place.first_query
-        weights = rule(place, scores, mask)
-        return torch.where(chosen & weights.any(dim=-1, keepdim=True) if fill else chosen, weights, learned)
+        _, heads, queries, _ = scores.shape
+        if cell.head is not None and not -heads <= cell.head < heads:
+            raise UserError(f"{place.layer} has {heads} heads, so there is no head {cell.head}")
+        query = cell.query
+        if query is not None and query >= 0:
+            query -= place.first_query
+            if not 0 <= query < queries:
+                return learned
+        at = (slice(None), _one(cell.head, heads), _one(query, queries))
+        there = place._replace(first_query=place.first_query + at[2].start, head=cell.head and cell.head % heads)
+        weights = rule(there, scores[at], mask[at])
+        if fill:
+            weights = torch.where(weights.any(dim=-1, keepdim=True), weights, learned[at])
+        mixed = learned.clone()
+        mixed[at] = weights
+        return mixed
 
     return restricted
 
 
-def _at(index: int, count: int, what: str, place: Place) -> Tensor:
-    if not -count <= index < count:
-        raise UserError(f"{place.layer} has {count} {what}s, so there is no {what} {index}")
-    return torch.arange(count) == index % count
+def _one(index: int | None, count: int) -> slice:
+    return slice(0, count) if index is None else slice(index % count, index % count + 1)
 
 
 def layer_name(layer: str | int | None, layers: Sequence[str]) -> str | None:
@@ -93,7 +100,8 @@ def attention(
     model: nn.Module, rule: Rule, *, layer: str | None = None, head: int | None = None, query: int | None = None
 ) -> Iterator[None]:
     """Inside, the model attends by this rule, in training as in evaluation; `layer` (a module's name), `head` and
-    `query` restrict it, and elsewhere attention stays learned."""
+    `query` restrict it, and elsewhere attention stays learned. Raises at the end if the model ran and the rule never
+    applied."""
     inner = bare(model)
     cell = Cell(layer, head, query)
     names = [name for name, _ in inner.named_modules()]
@@ -101,5 +109,14 @@ def attention(
         raise UserError(f"the model has no module {layer!r}; {nearest(layer, [name for name in names if name])}")
     if isinstance(layer, str) or cell != Cell():
         rule = only(rule, cell)
-    with Tap(inner, rule, keep=False):
+    with Tap(inner, rule, keep=False) as tap:
         yield
+    if not tap.passes:
+        return
+    if not tap.queries:
+        raise UserError(f"no attention ran in {type(inner).__name__}, so the rule was never applied")
+    if layer is not None and layer not in tap.queries:
+        raise UserError(f"no attention ran in {layer!r}; {nearest(layer, list(tap.queries))}")
+    most = max(count for name, count in tap.queries.items() if layer in (None, name))
+    if query is not None and not -most <= query < most:
+        raise UserError(f"there are {most} queries, so there is no query {query}")

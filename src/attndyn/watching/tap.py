@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from attndyn.errors import UserError
 from attndyn.models.base import Model
-from attndyn.models.rules import AttentionRule, Learned
+from attndyn.models.rules import AttentionRule
 from attndyn.watching.undisturbed import as_written
 
 MASKED = -1e4
@@ -41,8 +41,12 @@ class Place(NamedTuple):
     """Which attention a rule is asked about."""
 
     layer: str
+    usual: "Rule"
+    """What the weights are without this rule: learned, or by the rule of a tap around this one."""
     first_query: int
-    """0, except where a module is called once for each query."""
+    """0, except where a module is called once for each query, or where a rule is asked about one query only."""
+    head: int | None = None
+    """The one head that a rule is asked about; None: all."""
 
 
 Rule = Callable[[Place, Tensor, Tensor], Tensor]
@@ -84,6 +88,13 @@ def folded(
     return rule(scores.reshape(1, -1, 1, 1, keys), mask.reshape(1, -1, keys)).reshape(scores.shape)
 
 
+def softmax(
+    scores: Float[Tensor, "batch head query key"], mask: Bool[Tensor, "batch head query key"]
+) -> Float[Tensor, "batch head query key"]:
+    """The rule `Learned` under such a mask, with half the passes over memory."""
+    return torch.where(mask, torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim=-1), 0.0)
+
+
 def open_taps() -> "list[Tap]":
     """The taps that are open now, the innermost last."""
     return _OPEN
@@ -100,15 +111,20 @@ class Tap(TorchFunctionMode):
         self.names = {module: name or type(module).__name__ for name, module in model.named_modules()}
         self.root, self.rule, self.keep = model, rule, keep
         self.calls: dict[str, Call] = {}
+        self.queries: dict[str, int] = {}
+        """How many queries each attention had that ran while the tap was open."""
         self.unread: list[str] = []
         """Modules that take a softmax and are not known as attention."""
         self._queries: dict[str, int] = {}
         self._modules: list[nn.Module] = []
+        self.passes = 0
+        self._outer: Tap | None = None
         self._busy = False
         self._exit = contextlib.ExitStack()
 
     def begin(self) -> None:
         """A new forward pass."""
+        self.passes += 1
         self.calls.clear()
         self._queries.clear()
 
@@ -122,6 +138,7 @@ class Tap(TorchFunctionMode):
 
                 stack.enter_context(huggingface.switched(self.names))
             stack.enter_context(as_written())
+            self._outer = next((tap for tap in reversed(_OPEN) if tap.root is self.root and tap.rule), None)
             _OPEN.append(self)
             stack.callback(_OPEN.remove, self)
             super().__enter__()
@@ -182,21 +199,30 @@ class Tap(TorchFunctionMode):
         self._busy = True
         try:
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-            if mask is not None and mask.dtype != torch.bool:
-                scores = scores + mask
-                mask = None
-            allowed = scores > MASKED if mask is None else mask.expand(scores.shape)
-            scores = scores.masked_fill(~allowed, 0)
-            name = self._name(name, several)
-            place = Place(name, self._queries.get(name, 0))
-            if self.rule is None:
-                weights = folded(learned or Learned(), scores, allowed)
+            if mask is None:
+                allowed = scores > MASKED
+            elif mask.dtype == torch.bool:
+                allowed = mask.expand(scores.shape)
             else:
-                weights = self.rule(place, scores, allowed)
+                allowed, scores = (mask > MASKED).expand(scores.shape), scores + mask
+            name = self._name(name, several)
+            usual = self._usual(learned)
+            place = Place(name, usual, self._queries.get(name, 0))
+            weights = (self.rule or usual)(place, scores, allowed)
             self._keep(name, weights, allowed)
         finally:
             self._busy = False
         return weights
+
+    def _usual(self, learned: AttentionRule | None) -> Rule:
+        def usual(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
+            outer = self._outer
+            if outer is None or outer.rule is None:
+                return softmax(scores, mask) if learned is None else folded(learned, scores, mask)
+            outer.queries[place.layer] = max(outer.queries.get(place.layer, 0), place.first_query + scores.shape[2])
+            return outer.rule(place._replace(usual=outer._usual(learned)), scores, mask)
+
+        return usual
 
     def _name(self, name: str, several: bool) -> str:
         """A module with queries that is called again is another layer, as where layers share their weights."""
@@ -207,7 +233,7 @@ class Tap(TorchFunctionMode):
         return name if count == 1 else f"{name} (call {count})"
 
     def _keep(self, name: str, weights: Tensor, mask: Tensor) -> None:
-        self._queries[name] = self._queries.get(name, 0) + weights.shape[2]
+        self.queries[name] = self._queries[name] = self._queries.get(name, 0) + weights.shape[2]
         if not self.keep:
             return
         call = Call(weights.detach().float(), mask.detach())

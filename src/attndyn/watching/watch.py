@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import math
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from attndyn.watching.undisturbed import bare, undisturbed
 
 STUDY = "watch"
 CELLS = 64
+_WATCHES: weakref.WeakValueDictionary[Path, Watch] = weakref.WeakValueDictionary()
 
 
 def watch(
@@ -67,6 +69,8 @@ def watch(
     `align`: the right input position of each output, if you know it. `mask` [batch, query]: which queries are real,
     where the model's own masks do not say it. `tokens`: the text of a token number. `seed` names the run among others.
     """
+    if not isinstance(model, nn.Module):
+        raise UserError(f"watch takes an nn.Module, not a {type(model).__name__}")
     return Watch(
         bare(model), Examples(examples, targets, score, batch_axis), Path(out), Schedule(every, steps),
         align=None if align is None else torch.as_tensor(align), query=query,
@@ -142,8 +146,13 @@ class Watch:
                     f"{folder} was begun with another {other[0]} ({info['settings'].get(other[0])} instead of "
                     f"{settings[other[0]]}); choose another out=, or say fresh=True"
                 )
+        # A notebook runs its cell again while the watch that was interrupted is still around.
+        earlier = _WATCHES.get(folder.resolve())
+        if earlier is not None:
+            earlier.give_up()
         self._open = contextlib.ExitStack()
         self._open.enter_context(lock(folder))
+        _WATCHES[folder.resolve()] = self
         self.record = Record(folder)
         if fresh or info is None:
             self.record.clear()
@@ -177,7 +186,16 @@ class Watch:
         """What attention there is; raises if none can be read, and says why."""
         with undisturbed(self.model), torch.no_grad():
             with Tap(self.model) as tap:
-                answer = examples.run(self.model)
+                try:
+                    answer = examples.run(self.model)
+                except UserError:
+                    raise
+                except Exception as error:
+                    given = ", ".join(f"{[*one.shape]} {one.dtype}" for one in tensors_of(examples.inputs))
+                    raise UserError(
+                        f"{type(self.model).__name__} cannot be called with the examples ({given}): "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
             if not tap.calls:
                 raise UserError(nothing_found(self.model, tap))
             batch = {call.weights.shape[0] for call in tap.calls.values()}
@@ -199,8 +217,7 @@ class Watch:
 
     def read(self, step: int, probing: bool | None = None) -> None:
         """Reads now, due or not."""
-        if self.info["status"] == "finished":
-            raise RunError(f"the run in {self.folder} is closed")
+        self._check_open(("running",))
         began = time.perf_counter()
         if self.last < 0 or step <= self.last:
             self.record.drop_from(step)
@@ -221,7 +238,8 @@ class Watch:
 
     def close(self, step: int | None = None) -> Run:
         """Finishes the run and makes its page; with `step`, the number of updates, it reads once more before."""
-        if self.info["status"] != "finished":
+        self._check_open(("running", "finished"))
+        if self.info["status"] == "running":
             if step is not None:
                 self.read(step, probing=True)
             if self.last < 0:
@@ -234,6 +252,16 @@ class Watch:
             self.report()
             self._open.close()
         return Run(self.folder)
+
+    def _check_open(self, states: tuple[str, ...]) -> None:
+        if self.info["status"] not in states:
+            raise RunError(f"the run in {self.folder} is {self.info['status']}")
+
+    def give_up(self) -> None:
+        """Leaves the folder to another watch of this process."""
+        if self.info["status"] == "running":
+            self.info["status"] = "taken over by a later watch"
+        self._open.close()
 
     def __enter__(self) -> Watch:
         return self
@@ -258,7 +286,10 @@ def chosen_cells(cells: Any, calls: dict[str, Call], query: int | None, most: in
     elif isinstance(cells, str):
         raise UserError(f'cells is "layers", "heads" or a list of (layer, head, query), not {cells!r}')
     else:
-        found = [Cell(*cell) for cell in cells]
+        try:
+            found = [Cell(*cell) for cell in cells]
+        except TypeError as error:
+            raise UserError(f"cells are (layer, head, query), None for all, not {cells!r}") from error
     for cell in found:
         name = layer_name(cell.layer, layers)
         for call in [calls[name]] if name else calls.values():
@@ -271,9 +302,17 @@ def chosen_cells(cells: Any, calls: dict[str, Call], query: int | None, most: in
             f"β at {len(found)} (layer, head, query) cells takes as many passes over all positions; name fewer with "
             f"cells=, or allow them with max_cells={len(found)}"
         )
-    return [
-        cell._replace(layer=layers.index(name)) if (name := layer_name(cell.layer, layers)) else cell for cell in found
-    ]
+    return [_by_number(cell, layers, calls) for cell in found]
+
+
+def _by_number(cell: Cell, layers: list[str], calls: dict[str, Call]) -> Cell:
+    """The layer by its place, and a query that was counted from the end by its place too: a module that is called once
+    for each query does not know which one is the last."""
+    name = layer_name(cell.layer, layers)
+    if name is None:
+        return cell
+    queries = calls[name].weights.shape[2]
+    return cell._replace(layer=layers.index(name), query=None if cell.query is None else cell.query % queries)
 
 
 def _cell_text(cell: Cell) -> str:

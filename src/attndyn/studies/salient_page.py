@@ -1,0 +1,115 @@
+"""The tables on the page of `salient-words`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attndyn.report.parts import Table
+from attndyn.studies.salient_claims import Judge
+from attndyn.studies.salient_names import CODE, COLUMNS, KENDALL, STANDARD, SUMMARY, TEXT, TRAIN
+from attndyn.studies.salient_statements import HEADS, PUBLISHED_PARAMETERS, published
+
+
+class Tables(Judge):
+    """Reads the tables of a run, for the page."""
+
+    def _row(self, table: str) -> list[float | None]:
+        """The ten columns of table 1, in %."""
+        import numpy as np
+
+        def mean(metric: str) -> float:
+            values = np.array(self.each(table, metric))
+            return float(np.nan if np.isnan(values).all() else np.nanmean(values))
+
+        several = len(self.study.seeds_of(STANDARD)) > 1
+        agreements = [self.value(table, name) if several or name != COLUMNS[3] else None for name in COLUMNS]
+        thresholds = [mean(f"ξ of {name}") for name in COLUMNS]
+        row = [*agreements, self.value(SUMMARY, "chance"), *thresholds, mean("ξ*")]
+        return [None if value is None else 100 * value for value in row]
+
+    def table_one(self) -> Table:
+        rows = []
+        for table in (CODE, TEXT, TRAIN):
+            rows.append((table, *(_cell(value) for value in self._row(table))))
+            known = published(self.corpus, table)
+            if known is not None:
+                rows.append((f"published: {table}", *(_cell(value) for value in known)))
+        return Table(
+            name="agreement-columns",
+            title="Do attention, votes and influence agree?",
+            caption="In %: how often the peak of the first is among the top 5 % of the second; means over gold runs "
+            "and seeds. ξ: the accuracy at which the attention of another run agrees with the gold attention as well "
+            "as that; ξ*: the accuracy of the gold run. How the code and the text are read: docs/salient-words.md.",
+            columns=("", *HEADS),
+            rows=tuple(rows),
+        )
+
+    def more_tables(self) -> Iterator[Table]:
+        seeds = self.study.seeds_of(STANDARD)
+        columns = COLUMNS if len(seeds) > 1 else COLUMNS[:3]
+        runs = [
+            (f"gold run {chr(65 + g)}", _cell(100 * self.each(f"{CODE}, by gold run", COLUMNS[0])[g]),
+             _cell(100 * self.each(CODE, f"ξ of {COLUMNS[0]}")[g]), _cell(100 * self.each(CODE, "ξ*")[g]),
+             *(self.each(STANDARD, f"half of {name} at")[g] for name in ("A(α, β)", "A(α, α)")))
+            for g in range(len(seeds))
+        ]  # fmt: skip
+        yield Table(
+            name="gold-runs",
+            title="Each standard run as gold",
+            caption="The first column of table 1 with each run as gold in turn; and the steps at which A(α_gold, β) "
+            "and A(α_gold, α) of that run, against the gold of the others, reach half of their final value.",
+            columns=("", COLUMNS[0], f"ξ of {COLUMNS[0]}", "ξ*", "half of β at", "half of α at"),
+            rows=tuple(runs),
+        )
+        yield Table(
+            name="kendall",
+            title="The same with Kendall's τ",
+            caption=f"Mean τ over {self.value(KENDALL, 'texts'):.0f} texts, the first standard run as gold; texts in "
+            "which it is undefined (one of the two is constant) are left out and counted.",
+            columns=("", "τ", "low", "high", "undefined"),
+            rows=tuple(
+                (name.replace("A(", "τ("),
+                 *(round(self.value(KENDALL, name + end), 4) for end in ("", " low", " high", " undefined")))
+                for name in columns
+            ),
+        )  # fmt: skip
+        others = [
+            "A(α, α of another seed)", "A(α, β of the same run)", "A(α, α_fr)", "A(β_log, β_uf)", "A(β_uf, β_log)",
+            "A(β_count, β_uf)", "A(α, β_count)", "A(α, Δ)", "A(α, Δ_loo)", "A(Δ, Δ_loo)", "A(Δ_loo, β_uf)",
+        ]  # fmt: skip
+        known = set(self.metrics.curves_of(SUMMARY))
+        yield Table(
+            name="other-measures",
+            title="Other agreements",
+            caption="In %, with 95 % intervals over seeds and texts. α_fr: attention trained while all else stays at "
+            "random (table 9). β_log: logistic regression (table 10); β_count: polarity by counting words; Δ_loo: "
+            f"influence by leaving a word out, in {self.value(SUMMARY, 'texts with words left out'):.0f} texts.",
+            columns=("", "%", "low", "high"),
+            rows=tuple(
+                (name, *(_cell(100 * self.value(SUMMARY, name + end)) for end in ("", " low", " high")))
+                for name in others
+                if name in known
+            ),
+        )
+        data = self.study.task.data
+        spec = data.corpus
+        yield Table(
+            name="corpus",
+            title="The corpus",
+            caption="Table 8 and A.8, beside what is published. Words: those seen three times, <bos>, <eos>, <unk> and "
+            "padding included.",
+            columns=("", "measured", "published"),
+            rows=(
+                ("training texts", len(data.train), spec.published_train if spec else None),
+                ("median length", self.value(SUMMARY, "median length"), spec.published_median if spec else None),
+                ("words", int(self.value(SUMMARY, "vocabulary")), spec.published_vocabulary if spec else None),
+                ("parameters without embeddings", int(self.value(SUMMARY, "parameters")), PUBLISHED_PARAMETERS),
+                ("texts cut", int(self.value(SUMMARY, "texts cut")), None),
+            ),
+        )
+
+
+def _cell(value: float | None) -> str | float | None:
+    if value is None:
+        return None
+    return "never" if value != value else round(value, 2)

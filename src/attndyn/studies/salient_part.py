@@ -1,0 +1,157 @@
+"""One set of examples of `salient-words` with all that was read on it, and what the kept weights still tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attndyn.measures.flat import Texts
+from attndyn.probes.influence import gradient_influence, leave_one_out
+from attndyn.probes.lexical import log_odds
+from attndyn.studies.salient_names import (
+    PROXY,
+    STANDARD,
+)  # fmt: skip
+from attndyn.tasks.ragged import Lines, Parallel, examined
+from attndyn.theory.logistic import Logistic
+from attndyn.training.precision import products
+
+if TYPE_CHECKING:
+    from attndyn.models.base import Model
+    from attndyn.store.folder import Run
+    from attndyn.store.metrics import Metrics
+    from attndyn.studies.salient_words import SalientWords
+    from attndyn.training.condition import Condition
+
+TOKENS = 1 << 20
+RANKED = 1000
+"""Most examples for Kendall's τ, whose cost grows with the square of the length."""
+LEFT_OUT = 500
+"""Most examples in which each word is left out."""
+SEEN = 10
+"""Times a word must occur for its votes in the proxy and in the logistic regression to be compared."""
+
+
+@dataclass
+class Part:
+    """One set of examples with all that was read on it."""
+
+    study: SalientWords
+    metrics: Metrics
+    run: Run
+    device: str
+    name: str
+    """valid or train"""
+    twin: Logistic
+    steps: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = self.metrics.curves(STANDARD, "accuracy").steps.tolist()
+        self.prefix = "" if self.name == "valid" else "train "
+        data = self.study.task.data
+        self.pairs = examined(data.train, data.valid, self.study.evaluation, self.name)
+        self.texts = Texts(torch.as_tensor(self.pairs.source.lengths, device=self.device))
+        self.words = torch.as_tensor(self.pairs.source.ids, dtype=torch.int64, device=self.device)
+        labels = torch.as_tensor(self.pairs.target.ids, dtype=torch.int64, device=self.device)
+        self.labels = labels[self.texts.text]
+        """The label of each word's text."""
+        rank = np.ceil(0.05 * self.pairs.source.lengths)
+        self.chance = rank / self.pairs.source.lengths
+        """Â of each text: without ties, ⌈.05 L⌉ / L."""
+
+    def scores(self, condition: str, seed: int, step: int, name: str) -> Tensor:
+        return torch.as_tensor(self.run.array(condition, seed, step, self.prefix + name), device=self.device)
+
+    def accuracy(self, condition: str) -> np.ndarray:
+        """[seed, step]"""
+        return self.metrics.curves(condition, f"{self.prefix}accuracy").values
+
+    def votes(self, table: Tensor) -> Tensor:
+        """How each word of the texts speaks for its text's label; from logits [word of the vocabulary, label]."""
+        return log_odds(table[self.words], self.labels)
+
+    @cached_property
+    def proxies(self) -> list[Tensor]:
+        """β_px of every proxy: its output map on its word vectors, without the bias, as in the authors' program."""
+        found = []
+        for seed in self.study.seeds_of(PROXY):
+            weights = self.run.weights(PROXY, seed, "lowest loss")
+            embedding, output = (torch.as_tensor(weights[f"{name}.weight"]) for name in ("embedding", "output"))
+            found.append(self.votes((embedding @ output.T).to(self.device)))
+        return found
+
+    @cached_property
+    def logistic(self) -> Tensor:
+        order = [self.twin.labels.index(label) for label in self.study.task.data.classes]
+        beta = torch.as_tensor(self.twin.beta[order].T.copy(), device=self.device)
+        if beta.shape[1] == 2:  # log-odds of each label already
+            return beta[self.words].gather(1, self.labels[:, None])[:, 0]
+        return self.votes(beta)
+
+    @cached_property
+    def counted(self) -> Tensor:
+        """Polarity by counting: the log-odds of the label given the word, each count raised by one."""
+        data = self.study.task.data
+        labels = data.train.target.ids[data.train.source.rows]
+        counts = np.ones((len(data.vocabulary.words), len(data.classes)))
+        np.add.at(counts, (data.train.source.ids, labels), 1)
+        return self.votes(torch.as_tensor(np.log(counts), device=self.device))
+
+    def agreeing(self, peaks: dict[Any, Tensor], condition: str, name: str) -> dict[Any, np.ndarray]:
+        """A(u, v) of every text for each u, given by its peaks, with v a scoring of a condition: [seed, step, text]."""
+        seeds = self.study.seeds_of(condition)
+        found = {key: np.zeros((len(seeds), len(self.steps), len(self.pairs)), dtype=bool) for key in peaks}
+        for i, seed in enumerate(seeds):
+            for j, step in enumerate(self.steps):
+                values = self.scores(condition, seed, step, name)
+                limits = self.texts.limits(values)
+                for key, places in peaks.items():
+                    found[key][i, j] = self.texts.agreement(places, values, limits).cpu().numpy()
+        return found
+
+
+def model_at(study: SalientWords, condition: Condition, run: Run, seeds: list[int], best: str, device: str) -> Model:
+    """The models of several seeds with the weights that were kept."""
+    model = condition.model.build(study.task.vocabulary, seeds, study.task.outputs)
+    kept = [run.weights(condition.name, seed, best) for seed in seeds]
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.stack([torch.as_tensor(weights[name]) for weights in kept]))
+    return model.to(device).eval()
+
+
+def influence_at_gold(part: Part) -> list[Tensor]:
+    """Δ by gradient of every standard run, where its accuracy on the part was highest."""
+    condition = next(part.study.conditions())
+    seeds = list(condition.seeds)
+    model = model_at(part.study, condition, part.run, seeds, f"highest {part.prefix}accuracy", part.device)
+    sampler = part.study.task.build(seeds, part.device)
+    deltas = []
+    for batch in sampler.slices(part.study.evaluation, part.name, TOKENS // len(seeds)):
+        delta, *_ = gradient_influence(model, condition.rule, batch)
+        assert batch.source_mask is not None
+        deltas.append(delta[batch.source_mask].view(len(seeds), -1))
+    return list(torch.cat(deltas, dim=1))
+
+
+def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
+    """At most 500 texts, evenly spread over the lengths: their lengths, the places of their words among all words, and
+    Δ of one run at its gold checkpoint by leaving each word out."""
+    condition = next(part.study.conditions())
+    model = model_at(part.study, condition, part.run, [seed], "highest accuracy", part.device)
+    chosen = np.arange(0, len(part.pairs), -(-len(part.pairs) // LEFT_OUT))
+    some = part.pairs.take(chosen)
+    examples, deltas = Parallel(some, part.device), []
+    for lines in np.array_split(np.arange(len(some)), -(-len(some) // 25)):
+        batch = Lines(examples, torch.as_tensor(lines, device=part.device)[None], examples.widths(lines)).batch()
+        assert batch.source_mask is not None
+        with products("fp32" if part.device == "cpu" else "tf32"):
+            deltas.append(leave_one_out(model, condition.rule, batch, TOKENS)[batch.source_mask])
+    keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
+    texts = Texts(torch.as_tensor(some.source.lengths, device=part.device))
+    return texts, keep.nonzero()[:, 0], torch.cat(deltas)
