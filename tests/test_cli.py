@@ -154,6 +154,7 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.permuted_copying import PermutedCopying
     from attndyn.studies.probe_locality import ProbeLocality
     from attndyn.studies.salient_words import SalientWords
+    from attndyn.studies.word_translation import WordTranslation
 
     small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
     monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
@@ -165,6 +166,9 @@ def test_reproduce_prints_the_claims(
     tiny = {"seeds": 2, "uniform": 1, "blog": 1, "proxies": 1, "steps": 4, "every": 2, "early": (), "epochs": 1}
     monkeypatch.setattr(SalientWords, "demo", tiny | {"width": 8, "hidden": 8, "evaluation": 30})
     monkeypatch.setattr(GatedToy, "demo", {"seeds": 2, "starts": 20, "depths": (2.0,)})
+    sizes = {"vocabulary": 300, "hidden": 8, "batch": 8, "steps": 2, "every": 2, "early": (), "evaluation": 4, "cut": 5}
+    pairs = {"corpus": "tatoeba-sample", "seeds": 2, "uniform": 1, "linear": 0, "epochs": 1}
+    monkeypatch.setattr(WordTranslation, "demo", sizes | pairs)
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from attndyn import runner as module
+from attndyn.measures.pair_readings import PairScores, Translate
 from attndyn.measures.readings import Answers, Attention, Lexical, Scores
-from attndyn.models import Classifier, Seq2Seq, Uniform
+from attndyn.models import Classifier, Seq2Seq, Translator, Uniform
 from attndyn.plan import Replica, Unit, listed
 from attndyn.runner import Runner, Worker
 from attndyn.store import atomic
@@ -23,6 +24,7 @@ from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
 from attndyn.tasks.corpus import LabelledText
+from attndyn.tasks.pieces import PieceText
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.graph import own_stream
 from attndyn.training.precision import Precision, deterministic
@@ -178,6 +180,25 @@ def test_a_replica_that_diverges_is_found_without_looking(tmp_path: Path) -> Non
     rows = [row for row in runner.recorder.rows if row.metric == "loss" and row.replica != 1]
     assert len(rows) == 3 * len(found.steps)
     assert all(abs(row.value - sound[row.replica][list(found.steps).index(row.step)]) < 1e-3 for row in rows)
+
+
+def test_a_translator_with_dropout_follows_the_cpu() -> None:
+    """Pairs of different lengths, masks of dropout by counter, steps recorded as graphs of several shapes."""
+    usual = {"every": 20, "start": 2, "end": 3, "longest": 12}
+    condition = Condition(
+        name="control",
+        task=PieceText("tatoeba_de_en_small", pieces=600),
+        model=Translator(hidden=32),
+        seeds=(0, 1),
+        steps=60,
+        batch=16,
+        evaluation=40,
+        readings=(Answers(every=20), PairScores(every=20), Translate(**usual)),
+    )
+    other = replace(condition, name="uniform", rule=Uniform(), seeds=(2,))
+    here, there = (metrics(condition, other, device=device) for device in ("cpu", "cuda"))
+    for name in ("control", "uniform"):
+        np.testing.assert_allclose(losses(there, name), losses(here, name), rtol=1e-3)
 
 
 # Texts of different lengths

@@ -130,7 +130,8 @@ class Worker:
         masked = slices[0].source_mask is not None
         precision: Precision = "tf32" if masked and self.trainer.precision != "fp32" else "fp32"
         work = partial(read, self.trainer, readings, precision)
-        reader = self.readers.setdefault(readings, Replayed(work))
+        recordable = all(reading.recordable for reading in readings)
+        reader = self.readers.setdefault(readings, Replayed(work)) if recordable else work
         found: dict[str, list[Tensor]] = {}
         for batch in slices:
             for name, value in reader(batch):

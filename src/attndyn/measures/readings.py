@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attndyn.errors import UserError
 from attndyn.training.condition import Likelihood
@@ -29,6 +29,8 @@ class Reading:
     at: tuple[int, ...] = ()
     on: Literal["valid", "train"] = "valid"
     """The examples that are read; on training examples the names begin with "train"."""
+    recordable: ClassVar[bool] = True
+    """Whether a GPU can record it as a graph: it must not look at a value."""
 
     def __post_init__(self) -> None:
         if self.every < 1:

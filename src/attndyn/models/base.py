@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attndyn.models.layers import Embedding
+from attndyn.models.layers import Embedding, Linear
 from attndyn.models.rules import AttentionRule, OneHot
 from attndyn.tasks.sampler import Batch
 
@@ -15,6 +15,7 @@ class Model(nn.Module):
     """Three steps; α stands between the second and the third. A classifier has one head and one query."""
 
     embedding: Embedding
+    output: Linear
 
     def embed(self, batch: Batch) -> Float[Tensor, "replica batch key width"]:
         """The source words as vectors."""

@@ -149,32 +149,81 @@ class BiLSTM(Stacked):
         self, inputs: Float[Tensor, "replica batch length in"], mask: Bool[Tensor, "replica batch length"] | None = None
     ) -> Float[Tensor, "replica batch length states"]:
         """The states of both directions side by side; what stands at padding means nothing."""
-        run = self.stacked if inputs.is_cuda else self.one_by_one
-        weights = list(self.parameters())
-        if len(weights) == 4:
-            return run([inputs], [weights])[0]
         back = backwards(inputs.shape[1:3], mask, inputs.device)
-        ahead, behind = run([inputs, along(inputs, back)], [weights[:4], weights[4:]])
-        return torch.cat([ahead, along(behind, back)], dim=-1)
+        return self._beside([states for states, _ in self._run(inputs, back)], back)
 
-    def one_by_one(self, inputs: Sequence[Tensor], weights: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-        """Each direction and replica through PyTorch's own LSTM."""
-        states = []
-        for x, parameters in zip(inputs, weights, strict=True):
-            zero = x.new_zeros(1, x.shape[1], parameters[1].shape[2])
-            each = zip(x.unbind(), *(parameter.unbind() for parameter in parameters), strict=True)
-            ran = [torch.lstm(row, (zero, zero), own, True, 1, 0.0, self.training, False, True) for row, *own in each]
-            states.append(torch.stack([one[0] for one in ran]))
-        return states
+    def with_last(
+        self,
+        inputs: Float[Tensor, "replica batch length in"],
+        mask: Bool[Tensor, "replica batch length"] | None = None,
+        start: State | None = None,
+    ) -> tuple[Float[Tensor, "replica batch length states"], list[State]]:
+        """Also the (h, c) of each direction where the text ends. `start` is for one direction."""
+        back = backwards(inputs.shape[1:3], mask, inputs.device)
+        ran = self._run(inputs, back, None if mask is None else ~mask, start)
+        lengths = inputs.new_full(inputs.shape[:2], inputs.shape[2]).long() if mask is None else mask.sum(dim=-1)
+        last = (lengths - 1)[..., None, None].expand(-1, -1, 1, ran[0][0].shape[-1])
+        ends = [(states.gather(2, last)[:, :, 0], cells) for states, cells in ran]
+        return self._beside([states for states, _ in ran], back), ends
 
-    def stacked(self, inputs: Sequence[Tensor], weights: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    def _run(
+        self,
+        inputs: Float[Tensor, "replica batch length in"],
+        back: Int[Tensor, "#replica batch length"],
+        padding: Bool[Tensor, "replica batch length"] | None = None,
+        start: State | None = None,
+    ) -> list[tuple[Tensor, Tensor]]:
+        """States and last cells of each direction, in the direction's own order."""
+        weights = list(self.parameters())
+        if start is None:
+            start = (inputs.new_zeros(*inputs.shape[:2], weights[1].shape[2]),) * 2
+        directions = [inputs] if len(weights) == 4 else [inputs, along(inputs, back)]
+        run = self.stacked if inputs.is_cuda else self.one_by_one
+        return run(directions, [weights[:4], weights[4:]][: len(directions)], start, padding)
+
+    @staticmethod
+    def _beside(states: list[Tensor], back: Tensor) -> Tensor:
+        return states[0] if len(states) == 1 else torch.cat([states[0], along(states[1], back)], dim=-1)
+
+    def one_by_one(
+        self, inputs: Sequence[Tensor], weights: Sequence[Sequence[Tensor]], start: State, padding: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Each direction and replica through PyTorch's own LSTM. Padding is one more input, which holds the cells."""
+        found = []
+        for x, (w_ih, *rest) in zip(inputs, weights, strict=True):
+            if padding is not None:
+                x = torch.cat([x, padding[..., None].to(x.dtype)], dim=-1)
+                w_ih = torch.cat([w_ih, holding(w_ih).expand(len(w_ih), -1)[..., None]], dim=-1)
+            each = zip(
+                x.unbind(), *(state.unbind() for state in start), w_ih.unbind(), *map(Tensor.unbind, rest), strict=True
+            )
+            ran = [
+                torch.lstm(row, (h[None], c[None]), own, True, 1, 0.0, self.training, False, True)
+                for row, h, c, *own in each
+            ]
+            found.append((torch.stack([one[0] for one in ran]), torch.cat([one[2] for one in ran])))
+        return found
+
+    def stacked(
+        self, inputs: Sequence[Tensor], weights: Sequence[Sequence[Tensor]], start: State, padding: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor]]:
         """Both directions of all replicas as one batched program."""
+        count = len(inputs)
         x = torch.cat(list(inputs))
         w_ih, w_hh, b_ih, b_hh = (torch.cat(parts) for parts in zip(*weights, strict=True))
-        zero = x.new_zeros(*x.shape[:2], w_hh.shape[2])
+        h, c = (state.repeat(count, 1, 1) for state in start)
         projected = torch.baddbmm((b_ih + b_hh)[:, None], x.flatten(1, 2), w_ih.mT)
-        states, _, _ = Recurrence.apply(projected, None, w_hh, zero, zero, x.shape[2])
-        return list(states.chunk(len(inputs)))
+        if padding is not None:
+            projected = projected + padding.repeat(count, 1, 1).flatten(1)[..., None] * holding(w_ih)
+        states, _, cells = Recurrence.apply(projected, None, w_hh, h, c, x.shape[2])
+        return list(zip(states.chunk(count), cells.chunk(count), strict=True))
+
+
+def holding(weight: Float[Tensor, "replica gates in"]) -> Float[Tensor, " gates"]:
+    """What is added to the gates where nothing is read, so that the cells stay as they are: the input gate is shut and
+    the forget gate open, exactly (σ of ∓10⁴ is 0 and 1)."""
+    hidden = weight.shape[1] // 4
+    return torch.cat([weight.new_full((hidden,), value) for value in (-1e4, 1e4, 0.0, 0.0)])
 
 
 def backwards(

@@ -5,11 +5,11 @@ with a bias, the hidden layer is tanh. `text` is the paper's equations 1 and 2: 
 map, ReLU. Both: one shared embedding, one layer, one direction, the decoder starts from the encoder's last (h, c).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attndyn.models import layers
@@ -21,10 +21,39 @@ from attndyn.tasks.sampler import Batch
 class States(NamedTuple):
     """What the attention works on."""
 
-    keys: Float[Tensor, "replica batch key hidden"]  # encoder states h_l
-    queries: Float[Tensor, "replica batch query hidden"]  # decoder states s_t through the query map
+    keys: Float[Tensor, "replica batch key states"]  # encoder states h_l
+    queries: Float[Tensor, "replica batch query states"]  # decoder states s_t through the query map
     values: Float[Tensor, "replica batch key hidden"]  # h_l through context map and hidden layer
     base: Float[Tensor, "replica batch query hidden"]  # the hidden layer's input without the context
+
+    def at(self, query: Int[Tensor, " batch"]) -> "States":
+        """Of each example only this query."""
+        example = torch.arange(len(query), device=query.device)
+        return self._replace(queries=self.queries[:, example, query, None], base=self.base[:, example, query, None])
+
+
+class DotAttention(Model):
+    """Attention logits are products of queries and keys; the context goes into one hidden layer, or straight to the
+    output."""
+
+    activation: Callable[[Tensor], Tensor] | None  # of the hidden layer; None: there is none
+    output: layers.Linear
+
+    def scores(self, states: States) -> Float[Tensor, "replica batch head query key"]:
+        return (states.queries @ states.keys.mT)[:, :, None]
+
+    def read(
+        self, states: States, alpha: Float[Tensor, "replica batch head query key"]
+    ) -> Float[Tensor, "replica batch query output"]:
+        hidden = states.base + alpha[:, :, 0] @ states.values
+        return self.output(hidden if self.activation is None else self.activation(hidden))
+
+    def read_each(self, states: States) -> Float[Tensor, "replica batch query key output"]:
+        if self.activation is None:
+            votes = layers.linear(states.values, self.output.weight)
+            return votes[:, :, None] + self.output(states.base)[:, :, :, None]
+        hidden = self.activation(states.base[:, :, :, None] + states.values[:, :, None])
+        return self.output(hidden.flatten(1, 2)).unflatten(1, states.base.shape[1:3])
 
 
 def plain_modules(spec: Seq2Seq, vocabulary: int) -> dict[str, nn.Module]:
@@ -44,7 +73,7 @@ def plain_modules(spec: Seq2Seq, vocabulary: int) -> dict[str, nn.Module]:
     return parts
 
 
-class Seq2SeqModel(Model):
+class Seq2SeqModel(DotAttention):
     def __init__(self, spec: Seq2Seq, vocabulary: int, seeds: Sequence[int]) -> None:
         super().__init__()
         parts = layers.drawn(lambda: plain_modules(spec, vocabulary), seeds)
@@ -74,15 +103,3 @@ class Seq2SeqModel(Model):
             values=layers.linear(keys, on_context),
             base=layers.linear(decoded, on_state, bias),
         )
-
-    def scores(self, states: States) -> Float[Tensor, "replica batch head query key"]:
-        return (states.queries @ states.keys.mT)[:, :, None]
-
-    def read(
-        self, states: States, alpha: Float[Tensor, "replica batch head query key"]
-    ) -> Float[Tensor, "replica batch query output"]:
-        return self.output(self.activation(states.base + alpha[:, :, 0] @ states.values))
-
-    def read_each(self, states: States) -> Float[Tensor, "replica batch query key output"]:
-        hidden = self.activation(states.base[:, :, :, None] + states.values[:, :, None])
-        return self.output(hidden.flatten(1, 2)).unflatten(1, states.base.shape[1:3])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from attndyn.models.classifier import ClassifierModel
     from attndyn.models.proxy import ProxyModel
     from attndyn.models.seq2seq import Seq2SeqModel
+    from attndyn.models.translator import TranslatorModel
 
 
 @dataclass(frozen=True)
@@ -86,3 +87,29 @@ class Classifier(ModelSpec):
         if outputs is None or outputs < 2:
             raise UserError(f"a classifier needs at least two classes, not {outputs}")
         return ClassifierModel(self, vocabulary, seeds, outputs)
+
+
+@dataclass(frozen=True)
+class Translator(ModelSpec):
+    """The translator of `models/translator.py`."""
+
+    hidden: int = 256
+    """Of the embedding and of each direction of each LSTM."""
+    layers: int = 2
+    dropout: float = 0.5
+    """Share of the units that are dropped between two layers of an LSTM, rounded to a multiple of 1/256."""
+    head: Literal["hidden", "linear"] = "hidden"
+    """Decoder state and context side by side through a hidden layer, or their sum straight to the output (A.1)."""
+
+    def __post_init__(self) -> None:
+        if min(self.hidden, self.layers) < 1:
+            raise UserError(f"hidden and layers must be at least 1, not {self.hidden} and {self.layers}")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout lies between 0 and 1, not {self.dropout}")
+
+    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> TranslatorModel:
+        from attndyn.models.translator import TranslatorModel
+
+        if outputs not in (None, vocabulary):
+            raise UserError(f"the translator answers with its own {vocabulary} pieces, not with {outputs}")
+        return TranslatorModel(self, vocabulary, seeds)

@@ -10,7 +10,7 @@ from torch import Tensor
 from attndyn.models.base import Model
 from attndyn.models.rules import AttentionRule
 from attndyn.probes.influence import gradient_influence
-from attndyn.probes.lexical import lexical_probe, log_odds
+from attndyn.probes.lexical import lexical_log_odds, lexical_probe
 from attndyn.tasks.sampler import Batch
 
 
@@ -43,10 +43,9 @@ class Trace:
         return delta
 
     @cached_property
-    @torch.no_grad()
     def log_odds(self) -> Float[Tensor, "replica batch query key"]:
         """β on the scale of logits, where it does not saturate."""
-        return log_odds(self.model.read_each(self.states), self.batch.target[..., None])
+        return lexical_log_odds(self.model, self.states, self.batch.target)
 
     @cached_property
     def beta(self) -> Float[Tensor, "replica batch query key"]:

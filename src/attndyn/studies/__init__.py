@@ -16,6 +16,7 @@ STUDIES = {
     "learnability": ("attndyn.studies.learnability", "Learnability"),
     "initial-derivative": ("attndyn.studies.initial_derivative", "InitialDerivative"),
     "gated-toy": ("attndyn.studies.gated_toy", "GatedToy"),
+    "word-translation": ("attndyn.studies.word_translation", "WordTranslation"),
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
 }
 

@@ -330,6 +330,7 @@ SHORT = {
     "20ng": "newsgroups_sport",
     "amazon": "amazon_reviews",
     "yelp": "yelp_sentences",
+    "tatoeba-sample": "tatoeba_de_en_small",
 }
 """What people call them."""
 

@@ -35,7 +35,7 @@ def _find(
 ) -> tuple[dict[str, tuple[Path, Path]], bool | None]:
     """The files, and whether they are tokenised, where that is known."""
     tokenised = None
-    if isinstance(corpus, str) and corpus in corpora.CORPORA:
+    if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):
         spec = corpora.find(corpus)
         if spec.kind != "parallel":
             raise UserError(f"{corpus} is a {spec.kind} corpus; parallel text is needed here")
@@ -44,7 +44,7 @@ def _find(
     elif Path(corpus).is_dir():
         folder = Path(corpus)
     else:
-        near = nearest(str(corpus), corpora.CORPORA)
+        near = nearest(str(corpus), [*corpora.CORPORA, *corpora.SHORT])
         raise UserError(f"{str(corpus)!r} is neither a corpus nor a folder; {near}")
     if source == target:
         raise UserError(f"source and target are both {source!r}; two languages are needed")

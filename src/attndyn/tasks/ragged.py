@@ -134,13 +134,17 @@ class RaggedSampler:
 
 
 def examined(train: Pairs, valid: Pairs, size: int, part: str) -> Pairs:
-    """The examples on which a model is judged, from the shortest to the longest: the first `size` of the part "valid",
-    or of the part "train" as many, drawn once for all."""
+    """The examples on which a model is judged."""
+    return (valid if part == "valid" else train).take(examined_lines(train, valid, size, part))
+
+
+def examined_lines(train: Pairs, valid: Pairs, size: int, part: str) -> np.ndarray:
+    """Their numbers, from the shortest to the longest: the first `size` of the part "valid", or of the part "train" as
+    many, drawn once for all."""
     count = min(size, len(valid))
-    if part == "valid":
-        chosen = valid.take(np.arange(count))
-    elif part == "train":
-        chosen = train.take(np.sort(shuffled(len(train), 0)[:count]))
-    else:
+    if part not in ("valid", "train"):
         raise UserError(f"examples are valid or train, not {part!r}")
-    return chosen.take(np.argsort(np.maximum(chosen.source.lengths, chosen.target.lengths), kind="stable"))
+    pairs = valid if part == "valid" else train
+    lines = np.arange(count) if part == "valid" else np.sort(shuffled(len(train), 0)[:count])
+    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)[lines]
+    return lines[np.argsort(longest, kind="stable")]

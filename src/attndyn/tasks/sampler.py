@@ -30,6 +30,7 @@ class Batch:
     align: Int[Tensor, "replica batch query"]  # the right source position of each target position
     source_mask: Bool[Tensor, "replica batch key"] | None = None
     target_mask: Bool[Tensor, "replica batch query"] | None = None
+    step: Int[Tensor, ""] | None = None  # of training: what is random inside a model depends on it
 
     def batch(self) -> Batch:
         return self

@@ -1,7 +1,7 @@
 """Counter-based randomness: the numbers of (seed, stream, step) are the same on every device and in any order.
 
 The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011), computed with int64 tensors, whose products
-wrap modulo 2^64 on the CPU and on CUDA alike. Key = (seed, stream), counter = (index, step, 0, 0); each counter
+wrap modulo 2^64 on the CPU and on CUDA alike. Key = (seed, stream), counter = (index, step, place, 0); each counter
 gives four 32-bit words. Nothing here keeps a state, so resuming a run needs no saved random stream.
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from attndyn.errors import UserError
 
 # What a stream of numbers is for. The ids are part of every result: never renumber.
-TRAIN, EVALUATION, ORDER, RELABEL, EPOCH, BATCHES = 0, 1, 2, 3, 4, 5
+TRAIN, EVALUATION, ORDER, RELABEL, EPOCH, BATCHES, DROPOUT = 0, 1, 2, 3, 4, 5, 6
 
 WORD = 0xFFFFFFFF
 ROUNDS = 10
@@ -39,6 +39,17 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> list[Tensor]:
     return [c0, c1, c2, c3]
 
 
+def words(
+    seeds: Int[Tensor, " replica"], stream: int, steps: Int[Tensor, " step"], count: int, place: int = 0
+) -> Int[Tensor, "replica step count"]:
+    """`count` uniform 32-bit integers for each seed and step; `place` tells apart several draws of one stream."""
+    index = torch.arange(-(-count // 4), dtype=torch.int64, device=seeds.device)
+    seed, step, index = torch.broadcast_tensors(seeds[:, None, None], steps[:, None], index)
+    zero = torch.zeros_like(index)
+    blocks = philox((index, step, zero + place, zero), (seed, zero + stream))
+    return torch.stack(blocks, dim=-1).flatten(2)[:, :, :count]
+
+
 class Streams:
     """The random numbers of several replicas, one row of numbers for each seed."""
 
@@ -50,13 +61,7 @@ class Streams:
 
     def words(self, stream: int, steps: Sequence[int], count: int) -> Int[Tensor, "replica step count"]:
         """`count` uniform 32-bit integers for each seed and step."""
-        device = self.seeds.device
-        index = torch.arange(-(-count // 4), dtype=torch.int64, device=device)
-        step = torch.tensor(list(steps), dtype=torch.int64, device=device)
-        seed, step, index = torch.broadcast_tensors(self.seeds[:, None, None], step[:, None], index)
-        zero = torch.zeros_like(index)
-        blocks = philox((index, step, zero, zero), (seed, zero + stream))
-        return torch.stack(blocks, dim=-1).flatten(2)[:, :, :count]
+        return words(self.seeds, stream, torch.tensor(list(steps), dtype=torch.int64, device=self.seeds.device), count)
 
     def shuffles(self, stream: int, steps: Sequence[int], rows: int, n: int) -> Int[Tensor, "replica step rows n"]:
         """Uniform permutations of 0 … n−1: random keys are sorted with the position in their low bits, so

@@ -1,6 +1,7 @@
 """The training loop: one chunk of replicas as one tensor program."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -48,7 +49,7 @@ class Trainer:
         batch = drawn.batch()
         with products(self.precision):
             with operands(self.precision):
-                logits, alpha = self.model(batch, self.condition.rule)
+                logits, alpha = self.model(replace(batch, step=self.number), self.condition.rule)
                 losses = self.condition.objective(logits, alpha, batch)
             self.optimiser.differentiate(losses.sum())
         finite = losses.detach().isfinite() & self.optimiser.gradient.sum(dim=1).isfinite()

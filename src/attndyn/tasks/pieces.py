@@ -1,0 +1,193 @@
+"""Parallel text in pieces of words: one SentencePiece unigram model for both languages, trained on the training part.
+
+A model is trained once for a corpus and kept in the user's cache, under the hash of the text and the settings. The two
+directions of a corpus share it. Sources are <s> … </s>, and both ends can be attended to, as in the authors' program;
+targets end with </s>, which is an answer like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attndyn.errors import UserError
+from attndyn.store import atomic
+from attndyn.tasks.base import Sampler
+from attndyn.tasks.corpus import CorpusTask, Examples, loaded, without_first
+from attndyn.tasks.parallel import parallel_files
+from attndyn.tasks.presence import cache_folder
+
+if TYPE_CHECKING:
+    import sentencepiece
+
+    from attndyn.tasks.text import Pairs, Text
+
+SPECIALS: dict[str, Any] = {
+    "pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "pad_piece": "<pad>", "hard_vocab_limit": True,
+}  # fmt: skip
+FIXED: dict[str, Any] = {"model_type": "unigram", "character_coverage": 1.0, "num_threads": 1, "minloglevel": 2}
+
+
+@dataclass(frozen=True)
+class PieceExamples(Examples):
+    """Pairs in pieces, with what is needed to read pieces as text again."""
+
+    model: sentencepiece.SentencePieceProcessor
+    references: dict[str, list[str]]
+    """Of each part, the target sides as they were written: what translations are compared with."""
+    kept: dict[str, tuple[int, int]]
+    """Of each part, how many pairs are short enough, and how many there are."""
+
+    def spell(self, pieces: Sequence[int]) -> str:
+        """The text of a translation, up to its </s>."""
+        ids = list(pieces)
+        end = ids.index(self.model.eos_id()) if self.model.eos_id() in ids else len(ids)
+        return str(self.model.decode(ids[:end]))
+
+
+@dataclass(frozen=True)
+class PieceText(CorpusTask):
+    """Pairs of sentences in pieces; the answers are the pieces of the target sentence."""
+
+    source: str = "de"
+    target: str = "en"
+    pieces: int = 8000
+    """Pieces of both languages together, <pad>, <unk>, <s> and </s> among them."""
+    longest: int = 200
+    """A pair with more pieces on one side, <s> and </s> counted, is left out."""
+    model: str = ""
+    """A SentencePiece model of one's own; empty: one is trained on the training part."""
+
+    def __post_init__(self) -> None:
+        if self.pieces < 5:
+            raise UserError(f"pieces must be at least 5, four of which are no text; not {self.pieces}")
+        if self.longest < 3:
+            raise UserError(f"longest must be at least 3, which is one piece between <s> and </s>; not {self.longest}")
+
+    @property
+    def start(self) -> int:
+        """The number of <s>."""
+        return int(loaded(self).model.bos_id())  # type: ignore[attr-defined]
+
+    @property
+    def end(self) -> int:
+        """The number of </s>."""
+        return int(loaded(self).model.eos_id())  # type: ignore[attr-defined]
+
+    def load(self) -> PieceExamples:
+        files = parallel_files(self.corpus, self.source, self.target, data_dir=self.data_dir)
+        lines = {split: tuple(sentences(path) for path in files[split]) for split in ("train", "valid")}
+        for split, (source, target) in lines.items():
+            check(files[split], source, target)
+        if self.model:
+            model = own_model(Path(self.model), self.pieces)
+        else:
+            # sorted by language: the two directions of a corpus share one model
+            order = sorted(range(2), key=lambda side: (self.source, self.target)[side])
+            model = trained_model([line for side in order for line in lines["train"][side]], self.pieces, self.corpus)
+        words = [model.id_to_piece(number) for number in range(model.vocab_size())]
+        parts, references, kept = {}, {}, {}
+        for split, (source, target) in lines.items():
+            pairs, short = self._cut(encode(model, source, words), encode(model, target, words))
+            if not len(pairs):
+                both = f"{files[split][0]} and {files[split][1]}"
+                raise UserError(f"no pair of {both} has at most {self.longest} pieces on both sides")
+            parts[split], kept[split] = pairs, (len(pairs), len(source))
+            references[split] = [target[line] for line in short]
+        return PieceExamples(parts["train"], parts["valid"], words, words, model, references, kept)
+
+    def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
+        from attndyn.tasks.shifted import Shifted
+
+        return Shifted(super().build(seeds, device), self.start)
+
+    def _cut(self, source: Text, target: Text) -> tuple[Pairs, Any]:
+        """The pairs that are short enough, targets without <s>, and their numbers."""
+        import numpy as np
+
+        from attndyn.tasks.text import Pairs
+
+        short = np.flatnonzero(np.maximum(source.lengths, target.lengths) <= self.longest)
+        return Pairs(source.take(short), without_first(target.take(short))), short
+
+
+def sentences(path: Path) -> list[str]:
+    from attndyn.tasks.text import read_lines
+
+    return [line.strip() for line in read_lines(path)]
+
+
+def check(files: tuple[Path, Path], source: list[str], target: list[str]) -> None:
+    """Every line of one file has its translation in the other."""
+    if len(source) != len(target):
+        raise UserError(
+            f"{files[0]} has {len(source):,} lines but {files[1]} has {len(target):,}: "
+            "line n of one must belong to line n of the other"
+        )
+    if not source:
+        raise UserError(f"{files[0]} and {files[1]} hold no lines")
+    for path, lines in zip(files, (source, target), strict=True):
+        empty = [number for number, line in enumerate(lines, 1) if not line]
+        if empty:
+            more = f" (and {len(empty) - 1:,} more)" if len(empty) > 1 else ""
+            raise UserError(
+                f"{path}, line {empty[0]:,}{more}: an empty line has no translation; remove it on both sides"
+            )
+
+
+def trained_model(lines: Iterable[str], pieces: int, corpus: str) -> sentencepiece.SentencePieceProcessor:
+    """The model of these lines, from the cache if it is there."""
+    import sentencepiece
+
+    settings = {**SPECIALS, **FIXED, "vocab_size": pieces}
+    lines = list(lines)
+    key = hashlib.sha256(repr((sentencepiece.__version__, sorted(settings.items()))).encode())
+    for line in lines:
+        key.update(line.encode() + b"\n")
+    path = cache_folder() / "pieces" / f"{key.hexdigest()}.model"
+    if not path.exists():
+        written = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=written, **settings)
+        except RuntimeError as error:
+            raise UserError(
+                f"{corpus}: no {pieces:,} pieces can be made of its training part ({reason(error)})"
+            ) from None
+        atomic.write_bytes(path, written.getvalue())
+    return own_model(path, pieces)
+
+
+def reason(error: RuntimeError) -> str:
+    """SentencePiece names a source line and a condition of its own first."""
+    return str(error).strip().splitlines()[-1].rpartition("] ")[2].strip().rstrip(".")
+
+
+def own_model(path: Path, pieces: int) -> sentencepiece.SentencePieceProcessor:
+    """A stored model, if it is one of this many pieces."""
+    import sentencepiece
+
+    try:
+        model = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except RuntimeError:
+        raise UserError(f"{path} is no SentencePiece model, or damaged") from None
+    if model.vocab_size() != pieces:
+        raise UserError(f"{path} has {model.vocab_size():,} pieces, not the {pieces:,} that were asked for")
+    if min(model.bos_id(), model.eos_id()) < 0:
+        raise UserError(f"{path} has no <s> or no </s>; a translator needs both")
+    return model
+
+
+def encode(model: sentencepiece.SentencePieceProcessor, lines: list[str], words: list[str]) -> Text:
+    import numpy as np
+
+    from attndyn.tasks.text import Text
+
+    ids = [np.array(line, dtype=np.int32) for line in model.encode(lines, add_bos=True, add_eos=True)]
+    offsets = np.concatenate([[0], np.cumsum([len(line) for line in ids])])
+    return Text(np.concatenate(ids), offsets, words)

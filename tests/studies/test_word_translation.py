@@ -1,0 +1,134 @@
+"""word-translation by its real command, on a made corpus of a hundred pairs, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attndyn
+from attndyn.cli import main
+from attndyn.errors import UserError
+from attndyn.studies import find
+from attndyn.studies.translation_statements import STATEMENTS
+from attndyn.studies.translation_tables import clustered
+
+COLOURS = {"red": "rot", "green": "grün", "blue": "blau", "white": "weiß", "black": "schwarz"}
+THINGS = {"house": "haus", "tree": "baum", "dog": "hund", "boat": "boot", "ball": "ball"}
+PLACES = {"here": "hier", "there": "dort", "far away": "weit weg", "down": "unten"}
+TINY = {
+    "vocabulary": 60, "seeds": 2, "uniform": 1, "steps": 4, "batch": 8, "hidden": 8, "every": 4, "early": (1,),
+    "evaluation": 6, "cut": 6, "beams": 2, "epochs": 1,
+}  # fmt: skip
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    pairs = [
+        (f"das haus ist {c} und der {t} ist {p}", f"the house is {colour} and the {thing} is {place}")
+        for colour, c in COLOURS.items()
+        for thing, t in THINGS.items()
+        for place, p in PLACES.items()
+    ]
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for split, part in (("train", pairs), ("valid", pairs[::9]), ("test", pairs[:3])):
+        for side, language in enumerate(("de", "en")):
+            (folder / f"{split}.{language}").write_text("".join(f"{pair[side]}\n" for pair in part))
+    return str(folder)
+
+
+def test_the_real_command(corpus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    words = ["run", "word-translation", "--corpus", corpus, "--out", str(out), "--device", "cpu"]
+    for name, value in TINY.items():
+        words += [f"--{name}", *map(str, value if isinstance(value, tuple) else [value])]
+    main(words)
+    assert "BLEU" in capsys.readouterr().out
+    run = attndyn.Run(out)
+    assert [claim["id"] for claim in run.claims] == [statement.id for statement in STATEMENTS]
+    verdicts = {claim["id"]: claim["verdict"] for claim in run.claims}
+    assert verdicts["S-19"] == verdicts["S-49"] == "holds"
+    assert verdicts["S-52"] == "not judged at this scale"
+    assert all("direction only" in claim["why"] for claim in run.claims)
+    table = run.metrics.to_pylist()
+    seen = {(row["condition"], row["metric"]) for row in table}
+    for table_name in ("validation, token accuracy", "validation, BLEU", "training pairs, BLEU"):
+        assert {(table_name, "A(α, β_uf)"), (table_name, "ξ of A(Δ, β_uf)"), (table_name, "ξ*")} <= seen
+    shares = [row["value"] for row in table if row["metric"] in ("A(α, β)", "accuracy", "probe on link")]
+    assert 0 <= min(shares) <= max(shares) <= 1
+    trace = run.trace("standard", 0, step=4)
+    examples, _, queries, keys = trace["alpha"].shape
+    assert trace["beta"].shape == trace["delta"].shape == (examples, queries, keys)
+    rows = trace["target"] >= 0
+    np.testing.assert_allclose(trace["alpha"][:, 0].sum(axis=-1)[rows], 1, atol=5e-3)
+    page = (out / "report.html").read_text()
+    assert "The first words of the dictionary" in page
+    assert "sacrebleu: nrefs:1" in page
+    assert not (out / "weights").exists()
+
+
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(
+    corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from attndyn.runner import Runner
+
+    settings = {**TINY, "corpus": corpus, "linear": 0}
+    whole = attndyn.run("word-translation", out=tmp_path / "whole", page=False, device="cpu", **settings)
+    monkeypatch.setattr("attndyn.runner.SAVE_SECONDS", 0.0)
+    original, calls = Runner._save, []
+
+    def stop(self: Runner, *given: object) -> None:
+        original(self, *given)
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runner, "_save", stop)
+    with pytest.raises(KeyboardInterrupt):
+        attndyn.run("word-translation", out=tmp_path / "part", page=False, device="cpu", **settings)
+    assert json.loads((tmp_path / "part" / "run.json").read_text())["status"] == "running"
+    monkeypatch.setattr(Runner, "_save", original)
+    again = attndyn.run("word-translation", out=tmp_path / "part", page=False, device="cpu", **settings)
+    for name in ("metrics.parquet", "claims.json"):
+        assert (again.path / name).read_bytes() == (whole.path / name).read_bytes()
+
+
+def test_no_torch_before_it_is_needed(corpus: str) -> None:
+    study = find("word-translation").at("demo", corpus=corpus, **TINY)
+    assert study.task.pieces == 60
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seeds": 1}, "seeds must be at least 2"),
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"linear": -1}, "linear must be at least 0"),
+        ({"lr": 0.0}, "learning rate"),
+        ({"dropout": 1.0}, "dropout lies between 0 and 1"),
+        ({"vocabulary": 3}, "pieces must be at least 5"),
+    ],
+)
+def test_impossible_settings(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        find("word-translation").at("demo", **settings)
+
+
+def test_a_corpus_that_is_not_there() -> None:
+    study = find("word-translation").at("demo", corpus="multi31k")
+    with pytest.raises(UserError, match="did you mean 'multi30k'"):
+        list(study.conditions())
+
+
+def test_intervals_are_over_whole_sentences() -> None:
+    """Rows of one sentence that are all alike count once: the interval of ten sentences of ten equal rows is about √10
+    times as wide as that of a hundred rows."""
+    draw = np.random.default_rng(0)
+    sentences = draw.random(10) < 0.5
+    rows = np.repeat(sentences, 10)[None].astype(float)
+    together, apart = clustered(rows, np.repeat(np.arange(10), 10)), clustered(rows, np.arange(100))
+    assert together.low < rows.mean() < together.high
+    assert (together.high - together.low) / (apart.high - apart.low) == pytest.approx(10**0.5, rel=0.25)
+    missing = np.where(np.arange(100) % 2, rows, np.nan)
+    assert clustered(missing, np.repeat(np.arange(10), 10)) == together
