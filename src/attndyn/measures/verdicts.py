@@ -77,3 +77,10 @@ def by_margin(interval: Interval, margin: float) -> str:
 def by_majority(interval: Interval) -> str:
     """Of a share: holds above one half, differs below it."""
     return by_sign(Interval(interval.low - 0.5, interval.high - 0.5))
+
+
+def all_of(found: Sequence[str]) -> str:
+    """Of one rule in several places: it holds if it holds in all, and differs if it differs in one."""
+    if DIFFERS in found:
+        return DIFFERS
+    return HOLDS if set(found) == {HOLDS} else INCONCLUSIVE

@@ -157,14 +157,11 @@ class TopicModel:
             made |= {"B": error.T @ hidden, "c": error.sum(axis=0)}
             error = (error @ w["B"]) * (hidden > 0)
             made["b"] = error.sum(axis=0)
-        # by A ν_w: Σ a_w g, and beside it Σ a_w g·(A v) = Σ a_w h·v, with g the derivative by A v and h = Aᵀ g
-        back = np.empty((n, error.shape[1] + 1))
-        back[:, :-1] = error
-        back[:, -1] = np.einsum("nr,nr->n", error, inside)
-        back /= normaliser[:, None]
-        back = bags.transposed @ back
-        back *= e[:, None]
-        inward, pull = back[:, :-1], back[:, -1]
+        # by A ν_w: Σ a_w g, with g the derivative by A v; and Σ a_w g·(A v) = Σ a_w h·v, as h = Aᵀ g
+        error /= normaliser[:, None]
+        inward = bags.transposed @ error
+        inward *= e[:, None]
+        pull = e * (bags.transposed @ np.einsum("nr,nr->n", error, inside))
         by_score = np.einsum("wr,wr->w", inward, inner) - pull
         if "embeddings" in self.trained:
             made["embeddings"] = inward @ w["A"]
@@ -197,16 +194,13 @@ class TopicModel:
         return np.exp(scores - scores.max())
 
     def _read(self, bags: Bags, e: Float[Array, " word"], inner: Float[Array, "word row"]) -> Reading:
-        table = np.empty((len(e), inner.shape[1] + 1))
-        table[:, :-1] = inner
-        table[:, -1] = 1
-        table *= e[:, None]
-        sums = bags.counts @ table
-        inside = sums[:, :-1] / sums[:, -1:]
+        normaliser = bags.counts @ e
+        inside = bags.counts @ (e[:, None] * inner)
+        inside /= normaliser[:, None]
         if "B" not in self.weights:
-            return Reading(inside, inside, sums[:, -1])
+            return Reading(inside, inside, normaliser)
         hidden = np.maximum(inside + self.weights["b"], 0)
-        return Reading(inside, hidden @ self.weights["B"].T + self.weights["c"], sums[:, -1])
+        return Reading(inside, hidden @ self.weights["B"].T + self.weights["c"], normaliser)
 
 
 def _uniform(random: np.random.Generator, inputs: int, shape: tuple[int, ...]) -> Array:

@@ -15,6 +15,7 @@ STUDIES = {
     "learnability": ("attndyn.studies.learnability", "Learnability"),
     "initial-derivative": ("attndyn.studies.initial_derivative", "InitialDerivative"),
     "gated-toy": ("attndyn.studies.gated_toy", "GatedToy"),
+    "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
 }
 
 
