@@ -94,8 +94,23 @@ def test_fewer_dimensions_train_the_same() -> None:
     assert narrow.scores == pytest.approx(wide.scores, rel=1e-9, abs=1e-12)
     assert wide.norms**2 - narrow.norms**2 == pytest.approx(outside, rel=1e-9)
     assert wide.read(bags).logits == pytest.approx(narrow.read(bags).logits, rel=1e-9, abs=1e-12)
-    with pytest.raises(ValueError, match="fixed linear"):
-        Topic("TC").build(5, 2, 0).within_span()
+    with pytest.raises(ValueError, match="only a linear classifier"):
+        Topic("TL").build(5, 2, 0).within_span()
+
+
+def test_a_trained_linear_classifier_stays_in_the_span_where_it_began() -> None:
+    bags = TASK.draw(0).train
+    wide = Topic("TC", width=40).build(len(bags.words), 3, 5)
+    narrow = wide.within_span()
+    basis = np.linalg.qr(wide.weights["A"].T)[0]
+    wide.weights["embeddings"][:] = wide.weights["embeddings"] @ basis @ basis.T
+    narrow = TopicModel({name: value.copy() for name, value in narrow.weights.items()}, narrow.trained)
+    for _ in range(200):
+        for model in (wide, narrow):
+            model.step(model.slope(bags), 0.5)
+    assert np.abs(wide.scores).max() > 0.1
+    assert narrow.scores == pytest.approx(wide.scores, rel=1e-8, abs=1e-12)
+    assert narrow.norms == pytest.approx(wide.norms, rel=1e-8, abs=1e-12)
 
 
 def test_the_start_is_the_published_one() -> None:

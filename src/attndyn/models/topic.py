@@ -181,10 +181,11 @@ class TopicModel:
             self.weights[name] -= change
 
     def within_span(self) -> TopicModel:
-        """The same training in fewer dimensions. A fixed linear A moves embeddings along its own rows only, so d may
-        be as small as the number of rows. Norms lose what the embeddings had outside that span from the start on."""
-        if "A" in self.trained or "B" in self.weights:
-            raise ValueError("only a fixed linear classifier leaves embeddings in the span of its rows")
+        """The same training in as many dimensions as A has rows. Embeddings move along the rows of A only, and a
+        trained linear A along the embeddings, so both stay in the span of A's first rows, if embeddings begin there:
+        what they have outside it is dropped. A fixed A never sees that part, which only adds a constant to |ν|²."""
+        if "B" in self.weights:
+            raise ValueError("only a linear classifier leaves embeddings in the span of its rows")
         basis, _ = np.linalg.qr(self.weights["A"].T)
         smaller = {name: self.weights[name] @ basis for name in ("embeddings", "A")}
         return TopicModel(self.weights | smaller, self.trained)

@@ -104,7 +104,7 @@ def train(task: TopicWords, spec: Topic, rate: float, at: Sequence[int], seed: i
     return follow(model, parts, rate, at, topic_words=task.topic_words)
 
 
-def foretold(path: Path, words: int, others: float) -> tuple[np.ndarray, np.ndarray]:
+def foretold(path: Path, words: int, others: int) -> tuple[np.ndarray, np.ndarray]:
     """|q| |ν| of the first `words` words at every reading: by the simple form, by the general form."""
     score, norm, pulled = (column[:, :words] for column in (path.scores, path.norms, path.pulled))
     first, begun = np.broadcast_to(score[0], score.shape), np.broadcast_to(norm[0], norm.shape)
@@ -169,15 +169,17 @@ def _lowest(path: Path, words: int) -> Measured:
 def _each_word(path: Path, words: int, others: int) -> Measured:
     """The topic words of one seed one by one, at about 25 readings; the step tells reading and word apart."""
     simple, _ = foretold(path, words, others)
+    norm, attention = path.norms[:, :words], path.attention
+    law = identity.unattended(norm)
     for row in np.unique(np.linspace(1, len(path.epochs) - 1, 25).astype(int)).tolist():
         for word in range(words):
             values = {
                 "word score": path.scores[row, word],
-                "word norm": path.norms[row, word],
+                "word norm": norm[row, word],
                 "word norm predicted": simple[row, word],
-                "word norm square": path.norms[row, word] ** 2,
-                "unattended": 1 - path.attention[row, word],
-                "unattended predicted": identity.unattended(path.norms[row, word]),
+                "word norm square": norm[row, word] ** 2,
+                "unattended": 1 - attention[row, word],
+                "unattended predicted": law[row, word],
             }
             yield from ((row * words + word, name, float(value)) for name, value in values.items())
 

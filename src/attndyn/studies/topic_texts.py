@@ -28,9 +28,7 @@ def text(
     parts: Parts, spec: Topic, rate: float, most: int, patience: int, seed: int, *, followed: Sequence[str], shown: bool
 ) -> Measured:
     """One model on labelled text, padding masked; `shown`: with the sentence of the page."""
-    model = spec.build(len(parts.train.words), len(parts.train.classes), seed)
-    if spec.classifier == "FC":
-        model = model.within_span()
+    model = spec.build(len(parts.train.words), len(parts.train.classes), seed).within_span()
     path = follow(model, parts, rate, range(0, most + 1, EVERY), patience=patience)
     yield from _course(path)
     yield from _beside_theory(path, parts.train, parts.train.companions, seed)
