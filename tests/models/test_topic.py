@@ -113,12 +113,29 @@ def test_a_trained_linear_classifier_stays_in_the_span_where_it_began() -> None:
     assert narrow.norms == pytest.approx(wide.norms, rel=1e-8, abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_number_a_key_is_enough_for_a_fixed_query(kind: str) -> None:
+    bags = TASK.draw(0).train
+    short = Topic(kind, embedding_sd=0.1).build(len(bags.words), 3, 1)
+    whole = Topic(kind, embedding_sd=0.1, query_trained=True).build(len(bags.words), 3, 1)
+    whole = TopicModel(whole.weights, tuple(name for name in whole.trained if name != "query"))
+    assert (short.weights["keys"].shape[1], whole.weights["keys"].shape[1]) == (1, 10)
+    for _ in range(100):
+        for model in (short, whole):
+            model.step(model.slope(bags), 0.5)
+    assert np.abs(whole.scores).max() > 0.1
+    assert short.scores == pytest.approx(whole.scores, rel=1e-10, abs=1e-13)
+    assert short.query_square == pytest.approx(whole.query_square)
+
+
 def test_the_start_is_the_published_one() -> None:
     model = Topic("FC").build(50_000, 4, 0)
     assert not model.weights["keys"].any()
     assert model.weights["embeddings"].std() == pytest.approx(1e-6, rel=0.01)
     assert (np.diag(model.weights["A"]) == 1).all()
-    assert np.std([Topic().build(1, 2, seed).weights["query"] for seed in range(500)]) == pytest.approx(0.3, rel=0.05)
+    assert np.std(
+        [Topic(query_trained=True).build(1, 2, seed).weights["query"] for seed in range(500)]
+    ) == pytest.approx(0.3, rel=0.05)
     bound = 10**-0.5
     trained = Topic("TC").build(1, 1000, 0).weights["A"]
     assert 0.99 * bound < abs(trained).max() <= bound

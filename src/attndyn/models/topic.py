@@ -53,11 +53,11 @@ class Topic:
     def build(self, words: int, classes: int, seed: int) -> TopicModel:
         """Keys start at 0, embeddings and query are normal, trained layers as PyTorch's own linear layers."""
         random = np.random.Generator(np.random.PCG64([seed, 1]))
-        weights = {
-            "embeddings": self.embedding_sd * random.standard_normal((words, self.width)),
-            "keys": np.zeros((words, self.key_width)),
-            "query": self.query_sd * random.standard_normal(self.key_width),
-        }
+        embeddings = self.embedding_sd * random.standard_normal((words, self.width))
+        query = self.query_sd * random.standard_normal(self.key_width)
+        if not self.query_trained:  # keys that begin at 0 move along q only: one number a key is enough
+            query = np.array([np.linalg.norm(query)])
+        weights = {"embeddings": embeddings, "keys": np.zeros((words, len(query))), "query": query}
         if self.classifier == "FC":
             weights["A"] = random.standard_normal((classes, self.width))
             np.fill_diagonal(weights["A"], 1.0)
@@ -147,10 +147,13 @@ class TopicModel:
         inner = w["embeddings"] @ w["A"].T
         inside, logits, normaliser = self._read(bags, e, inner)
         n = len(bags)
-        error = np.exp(logits - logits.max(axis=1, keepdims=True))
-        error /= error.sum(axis=1, keepdims=True)
-        error[np.arange(n), bags.labels] -= 1
-        error /= n
+        # class by class: numpy is slow along rows as short as these
+        columns = np.ascontiguousarray(logits.T)
+        columns = np.exp(columns - columns.max(axis=0))
+        columns /= columns.sum(axis=0)
+        columns[bags.labels, np.arange(n)] -= 1
+        columns /= n
+        error = np.ascontiguousarray(columns.T)
         made: Weights = {}
         if "B" in w:
             hidden = np.maximum(inside + w["b"], 0)

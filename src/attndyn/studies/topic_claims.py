@@ -100,8 +100,8 @@ STATEMENTS = (
         source="§3",
         statement="|Θ| ≫ |T| makes a topic word far more frequent than any other",
         published="derived: 1/8 against m/|Θ| = .004 of the sentences",
-        rule="holds if in every seed the rarest topic word is in more than ten times as many training sentences as the "
-        "commonest other word; else differs",
+        rule="training sentences: holds if in every seed every topic word is in more of them than any other word, and "
+        "in more than ten times as many as another word on average; else differs",
     ),
 )
 
@@ -230,7 +230,7 @@ def judge(study: TopicWords, metrics: Metrics) -> Iterator[tuple[str, Judgement]
     yield (
         "L-10",
         decided(
-            bool((least > 10 * most).all()),
+            bool((least > np.maximum(most, 10 * other)).all()),
             f"a topic word is in {topic.mean():.4f} of the sentences, another in {other.mean():.4f}",
             n=study.seeds,
             why=f"the rarest topic word is {float((least / most).min()):.1f} times as frequent as the commonest other",

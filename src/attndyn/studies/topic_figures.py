@@ -51,7 +51,7 @@ def figures(study: names.TopicWords, metrics: Metrics) -> Iterator[Part]:
         caption="In each seed the topic word whose score falls lowest, from embeddings of σ = .1, until its score is "
         ".03 above its start: change since the start.",
         metric=(("change of score", "score"), ("change of norm", NORM)), y_title="change", x_title="epoch",
-        conditions=("FC" + names.FULL, "TC" + names.FULL),
+        conditions=("FC" + names.FULL, "TC" + names.FULL), y_domain=(-0.1, 0.15),
     )  # fmt: skip
     yield Points(
         name="law",

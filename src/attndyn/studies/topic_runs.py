@@ -18,8 +18,8 @@ Measured = Iterator[tuple[int, str, float]]
 
 SUPPRESSED = 0.01
 """A word is suppressed once its score has fallen by this much and its norm by this share, both at one reading."""
-RISEN = 0.03
-"""Score above its start from which a word is no longer watched for suppression."""
+EARLY = 150.0
+"""Step size × epochs up to which a word is watched for suppression."""
 SMALL = {"dictionary": 500, "sentences": 500}
 """The task on which step sizes are compared."""
 TIME = 100.0
@@ -150,37 +150,34 @@ def variant(task: TopicWords, spec: Topic, rate: float, epochs: int, seed: int) 
         yield from ((epoch, name, float(values[row])) for name, values in columns.items())
     yield from ((last, name, float(value)) for name, value in ends.items())
     if not spec.frozen:
-        yield from _lowest(path, n)
+        yield from _lowest(path, n, rate)
         if seed == 0:
             yield from _each_word(path, n, task.others)
 
 
-def _lowest(path: Path, words: int) -> Measured:
-    """The topic word whose score falls lowest, until it has risen well above its start."""
+def _lowest(path: Path, words: int, rate: float) -> Measured:
+    """The early course of the topic word whose score falls lowest."""
     word = int(path.scores[:, :words].min(axis=0).argmin())
     score, norm = (column[:, word] - column[0, word] for column in (path.scores, path.norms))
-    for row, epoch in enumerate(path.epochs.tolist()):
-        yield epoch, "change of score", float(score[row])
-        yield epoch, "change of norm", float(norm[row])
-        if score[row] > RISEN:
-            break
+    for row in np.flatnonzero(rate * path.epochs <= EARLY).tolist():
+        yield int(path.epochs[row]), "change of score", float(score[row])
+        yield int(path.epochs[row]), "change of norm", float(norm[row])
 
 
 def _each_word(path: Path, words: int, others: int) -> Measured:
-    """The topic words of one seed one by one, at about 25 readings; the step tells reading and word apart."""
+    """The topic words of one seed one by one, at about a dozen readings; the step tells reading and word apart. Their
+    attention is given where the law, one for large norms, asks for less than all of it."""
     simple, _ = foretold(path, words, others)
     norm, attention = path.norms[:, :words], path.attention
     law = identity.unattended(norm)
-    for row in np.unique(np.linspace(1, len(path.epochs) - 1, 25).astype(int)).tolist():
+    for row in np.unique(np.geomspace(1, len(path.epochs) - 1, 16).astype(int)).tolist():
         for word in range(words):
-            values = {
-                "word score": path.scores[row, word],
-                "word norm": norm[row, word],
-                "word norm predicted": simple[row, word],
-                "word norm square": norm[row, word] ** 2,
-                "unattended": 1 - attention[row, word],
-                "unattended predicted": law[row, word],
-            }
+            values = {"word score": path.scores[row, word], "word norm": norm[row, word]}
+            values["word norm predicted"] = simple[row, word]
+            if law[row, word] < 1:
+                values["word norm square"] = norm[row, word] ** 2
+                values["unattended"] = 1 - attention[row, word]
+                values["unattended predicted"] = law[row, word]
             yield from ((row * words + word, name, float(value)) for name, value in values.items())
 
 
@@ -239,11 +236,14 @@ def _end(task: TopicWords, rate: float, epochs: int) -> tuple[np.ndarray, np.nda
 
 
 def scatter(task: TopicWords, rate: float, epochs: int, topic: bool) -> Measured:
-    """Where the topic words, or every tenth of the others, end with FC in seed 0."""
+    """Where the topic words, or every tenth of the others, end with FC in seed 0; with the former, the curve."""
     scores, norms = _end(task, rate, epochs)
     words = range(task.topic_words) if topic else range(task.topic_words, len(scores), 10)
     for word in words:
         yield word, "final score", float(scores[word])
         yield word, "final norm", float(norms[word])
-        if topic:
-            yield word, "final norm predicted", float(identity.simple_norm(scores[word, None], float(task.others))[0])
+    if topic:
+        line = np.linspace(0, scores.max(), 40)
+        for step, (score, norm) in enumerate(zip(line, identity.simple_norm(line, float(task.others)), strict=True)):
+            yield len(scores) + step, "final score", float(score)
+            yield len(scores) + step, "final norm predicted", float(norm)

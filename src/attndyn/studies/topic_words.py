@@ -130,7 +130,7 @@ class TopicWords(Study):
 
         corpora = {title(name): read(name) for name in self.texts}
         task, seeds = self.task, range(self.seeds)
-        second = self.sentences / 5e6  # of one core, an epoch of FC
+        second = 2e-4 + self.sentences / 6e6  # of one core, an epoch of FC
         for seed in seeds:
             yield Piece(condition=FREQUENCIES, replica=seed, cost=0.1, measure=partial(runs.frequencies, task, seed))
         for name, (spec, epochs) in self.variants.items():
@@ -151,6 +151,7 @@ class TopicWords(Study):
             yield Piece(condition=DICTIONARIES, replica=seed, cost=cost, measure=measure)
         settings = (self.rate, self.text_epochs, self.patience)
         for number, (name, parts) in enumerate(corpora.items()):
+            long = 2.5e-8 * parts.train.counts.nnz * min(8000, self.text_epochs)
             for seed in range(self.text_seeds):
                 for kind, width in WIDTHS.items():
                     if kind == "TC" and seed:
@@ -158,13 +159,12 @@ class TopicWords(Study):
                     spec = Topic(kind, width=width)
                     shown = (number, seed, kind) == (0, 0, "FC")
                     measure = partial(texts.text, parts, spec, *settings, seed, followed=self.followed, shown=shown)
-                    cost = parts.train.counts.nnz / 4e3 * (1 if kind == "FC" else 3)
+                    cost = long * (1 if kind == "FC" else 2)
                     yield Piece(condition=f"{name}, {kind}", replica=seed, cost=cost, measure=measure)
                 if number == 0:
                     spec = Topic("FC", width=WIDTHS["FC"])
                     measure = partial(texts.padded, parts, spec, *settings, seed)
-                    cost = parts.train.counts.nnz / 4e3
-                    yield Piece(condition=name + PADDED, replica=seed, cost=cost, measure=measure)
+                    yield Piece(condition=name + PADDED, replica=seed, cost=long, measure=measure)
 
     # --- claims
 
