@@ -255,6 +255,7 @@ def _on_text(study: TopicWords, metrics: Metrics) -> Iterator[tuple[str, Judgeme
     from attndyn.studies import topic_words as names
 
     texts = [names.title(name) for name in study.texts]
+    stand_in = "" if study.texts == type(study)().texts else "other text stands in for SST; "
     models = [f"{name}, {kind}" for name in texts for kind in names.WIDTHS]
     errors = {name: float(metrics.curves(name, "median error").last.mean()) for name in models}
     verdict = verdicts.INCONCLUSIVE
@@ -272,8 +273,8 @@ def _on_text(study: TopicWords, metrics: Metrics) -> Iterator[tuple[str, Judgeme
             measured="median errors " + "; ".join(f"{value:.1%} ({name})" for name, value in errors.items()),
             verdict=verdict,
             n=study.text_seeds,
-            why=f"with the padding attended to, as the authors had it, {padded:.1%}, and {mended:.1%} with the m that "
-            "the model sees",
+            why=f"{stand_in}with the padding attended to, as the authors had it, {padded:.1%}, and {mended:.1%} with "
+            "the m that the model sees",
         ),
     )
     first = f"{texts[0]}, FC"
@@ -290,7 +291,7 @@ def _on_text(study: TopicWords, metrics: Metrics) -> Iterator[tuple[str, Judgeme
             interval=sides[1],
             n=study.text_seeds,
             verdict=verdicts.all_of([verdicts.by_sign(side) for side in sides]),
-            why=f"the interval is that of purity; in {overtaken:.0%} of all training sentences another word leads at "
-            "the end than after 100 epochs",
+            why=f"{stand_in}the interval is that of purity; in {overtaken:.0%} of all training sentences another word "
+            "leads at the end than after 100 epochs",
         ),
     )

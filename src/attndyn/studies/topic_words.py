@@ -73,7 +73,7 @@ class TopicWords(Study):
     rates: tuple[float, ...] = (0.4, 0.2, 0.1, 0.05)
     """Step sizes at which the identity is compared, in three seeds."""
     dictionaries: tuple[int, ...] = (50, 500, 5000, 50_000)
-    """Dictionary sizes at which it is compared, in two seeds."""
+    """Dictionary sizes at which it is compared, in three seeds."""
     texts: tuple[str, ...] = ("sst2", "sst5")
     """Real text: sst2, sst5, another labelled corpus, or a file with label<TAB>text a line."""
     text_seeds: int = 3
@@ -145,7 +145,7 @@ class TopicWords(Study):
             for seed in seeds[:3]:
                 measure = partial(runs.steps, task, kind, self.rates, seed)
                 yield Piece(condition=kind + STEP_SIZES, replica=seed, cost=1.0, measure=measure)
-        for seed in seeds[:2]:
+        for seed in seeds[:3]:
             measure = partial(runs.dictionaries, task, self.dictionaries, self.rate, self.epochs, seed)
             cost = self.epochs * sum(second + size / 1e7 for size in self.dictionaries)
             yield Piece(condition=DICTIONARIES, replica=seed, cost=cost, measure=measure)
@@ -174,12 +174,6 @@ class TopicWords(Study):
         from attndyn.studies.topic_claims import judge
 
         yield from judge(self, metrics)
-
-    @property
-    def caveat(self) -> str:
-        return (
-            "" if self.texts == ("sst2", "sst5") or not self.texts else "other text stands in for SST in L-08 and L-09"
-        )
 
     def finding(self, metrics: Metrics) -> str:
         worst = {kind: metrics.curves(kind, "simple residual").values.max() for kind in KINDS}
