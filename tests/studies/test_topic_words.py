@@ -10,7 +10,7 @@ import pytest
 
 import attndyn
 from attndyn.cli import main
-from attndyn.errors import UserError
+from attndyn.errors import RunError, UserError
 from attndyn.models.topic import Topic
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies import topic_runs, topic_texts
@@ -206,6 +206,14 @@ def test_patience_ends_training() -> None:
     assert course.epochs[-1] == 50
 
 
+def test_a_loss_that_is_not_finite_ends_the_run() -> None:
+    parts = Task(sentences=100, dictionary=5, others=2).draw(0)
+    model = Topic("FC").build(len(parts.train.words), 4, 0)
+    model.weights["embeddings"][0] = np.inf
+    with pytest.raises(RunError, match="the loss is not finite at epoch 0"), np.errstate(invalid="ignore"):
+        topic_runs.follow(model, parts, 0.1, [0])
+
+
 # --- bad input
 
 
@@ -232,7 +240,7 @@ def test_the_command_refuses_bad_input_before_it_writes(tmp_path: Path, capsys: 
     for words, sentence in (
         (["--each", "0"], "a topic without a topic word"),
         (["--dictionary", "0"], "the dictionary of other words is empty"),
-        (["--texts", str(tmp_path / "none.tsv")], "none.tsv"),
+        (["--texts", str(tmp_path / "none.tsv")], "neither a labelled corpus nor a file"),
         (["--texts", "multi30k"], "labelled text is needed"),
     ):
         with pytest.raises(SystemExit, match="2"):

@@ -96,8 +96,10 @@ def test_bad_files(tmp_path: Path) -> None:
     file.write_text("x\ta\ny\tb\n", encoding="utf-8")
     with pytest.raises(UserError, match="2 lines are too few"):
         topics.read(str(file))
-    with pytest.raises(UserError, match="no such file"):
+    with pytest.raises(UserError, match=r"none.tsv' is neither a labelled corpus nor a file"):
         topics.read(str(tmp_path / "none.tsv"))
+    with pytest.raises(UserError, match="did you mean 'sst5'"):
+        topics.read("sst3")
     with pytest.raises(UserError, match="labelled text is needed"):
         topics.read("multi30k")
 

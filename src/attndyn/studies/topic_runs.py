@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from attndyn.errors import RunError
 from attndyn.models.topic import Classifier, Topic, TopicModel
 from attndyn.tasks.topics import Parts, TopicWords
 from attndyn.theory import topic_identity as identity
@@ -68,6 +69,9 @@ def follow(
             pulled += rate * slope.pull
             model.step(slope, rate)
         epoch = reading
+        loss = model.read(parts.train).loss(parts.train.labels)
+        if not np.isfinite(loss):
+            raise RunError(f"the loss is not finite at epoch {epoch:,} with step size {rate:g}; a smaller one may help")
         valid = model.read(parts.valid).loss(parts.valid.labels)
         attention = np.zeros(0)
         if held is not None:
@@ -80,7 +84,7 @@ def follow(
                 pulled.copy(),
                 model.query_square,
                 (model.weights["keys"] ** 2).sum(),
-                model.read(parts.train).loss(parts.train.labels),
+                loss,
                 valid,
                 model.read(parts.test).accuracy(parts.test.labels),
                 attention,

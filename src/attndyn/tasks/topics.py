@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attndyn.errors import UserError
+from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.presence import obtain
@@ -150,6 +150,9 @@ def read(name: str, *, data_dir: Path | str | None = None) -> Parts:
     """
     corpus = {SST2: "sst5", SST5: "sst5"}.get(name, name)
     if corpus not in corpora.CORPORA:
+        if not Path(name).exists():
+            known = [SST2, *(other for other, spec in corpora.CORPORA.items() if spec.kind == "labelled")]
+            raise UserError(f"{name!r} is neither a labelled corpus nor a file; {nearest(name, known)}")
         whole = _worded(read_labelled(name))
         order = shuffled(len(whole), 0)
         tenth = len(whole) // 10
