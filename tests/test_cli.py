@@ -152,6 +152,7 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.initial_derivative import InitialDerivative
     from attndyn.studies.learnability import Learnability
     from attndyn.studies.permuted_copying import PermutedCopying
+    from attndyn.studies.topic_words import TopicWords
 
     small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
     monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
@@ -160,6 +161,8 @@ def test_reproduce_prints_the_claims(
     monkeypatch.setattr(Learnability, "demo", small | few)
     monkeypatch.setattr(InitialDerivative, "demo", {"seeds": 2, "widths": (16, 64)})
     monkeypatch.setattr(GatedToy, "demo", {"seeds": 2, "starts": 20, "depths": (2.0,)})
+    short = {"seeds": 2, "epochs": 100, "ablation_epochs": 100, "sentences": 100, "dictionary": 20, "others": 3}
+    monkeypatch.setattr(TopicWords, "demo", short | {"dictionaries": (20,), "rates": (2.0, 1.0), "texts": ()})
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")
