@@ -170,19 +170,28 @@ def _lowest(path: Path, words: int, rate: float) -> Measured:
 
 def _each_word(path: Path, words: int, others: int) -> Measured:
     """The topic words of one seed one by one, at about a dozen readings; the step tells reading and word apart. Their
-    attention is given where the law, one for large norms, asks for less than all of it."""
-    simple, _ = foretold(path, words, others)
+    attention is given where the law, one for large norms, asks for less than all of it. Then the predicted curve."""
     norm, attention = path.norms[:, :words], path.attention
     law = identity.unattended(norm)
     for row in np.unique(np.geomspace(1, len(path.epochs) - 1, 16).astype(int)).tolist():
         for word in range(words):
             values = {"word score": path.scores[row, word], "word norm": norm[row, word]}
-            values["word norm predicted"] = simple[row, word]
             if law[row, word] < 1:
                 values["word norm square"] = norm[row, word] ** 2
                 values["unattended"] = 1 - attention[row, word]
                 values["unattended predicted"] = law[row, word]
             yield from ((row * words + word, name, float(value)) for name, value in values.items())
+    yield from _curve(path.scores[-1, :words].max(), others, len(path.epochs) * words, "word")
+
+
+def _curve(highest: float, others: int, after: int, name: str) -> Measured:
+    """The simple form from a score of 0 on, at steps behind those of the words."""
+    line = highest * np.linspace(0, 1, 60) ** 2
+    for step, (score, norm) in enumerate(
+        zip(line, identity.simple_norm(line, float(others)), strict=True), start=after
+    ):
+        yield step, f"{name} score", float(score)
+        yield step, f"{name} norm predicted", float(norm)
 
 
 def all_words(path: Path) -> float:
@@ -247,7 +256,4 @@ def scatter(task: TopicWords, rate: float, epochs: int, topic: bool) -> Measured
         yield word, "final score", float(scores[word])
         yield word, "final norm", float(norms[word])
     if topic:
-        line = np.linspace(0, scores.max(), 40)
-        for step, (score, norm) in enumerate(zip(line, identity.simple_norm(line, float(task.others)), strict=True)):
-            yield len(scores) + step, "final score", float(score)
-            yield len(scores) + step, "final norm predicted", float(norm)
+        yield from _curve(scores.max(), task.others, len(scores), "final")

@@ -125,17 +125,16 @@ def _holding(bags: Bags, word: str) -> Int[np.ndarray, " sentence"]:
 
 
 def overtaking(path: Path, bags: Bags) -> Measured:
-    """The attention in one sentence of 6 to 14 different words: the one whose leader at an eighth of the training is
+    """The attention in one sentence of 6 to 14 words, none twice: the one whose leader at an eighth of the training is
     passed by the widest margin, where margin is the smaller of its lead then and its lag at the end."""
-    counts, sizes = bags.counts, np.diff(bags.counts.indptr)
+    counts, sizes = bags.counts, np.where(np.diff(bags.counts.indptr) == bags.lengths, bags.lengths, 0)
     early, end = path.scores[1 + len(path.scores) // 8], path.scores[-1]
     before, after = top_words(bags, early), top_words(bags, end)
     margin = np.minimum(early[before] - early[after], end[after] - end[before])
     chosen = int(np.where((sizes >= 6) & (sizes <= 14), margin, -np.inf).argmax())
     words = counts.indices[counts.indptr[chosen] : counts.indptr[chosen + 1]]
-    times = counts.data[counts.indptr[chosen] : counts.indptr[chosen + 1]]
     for row, epoch in enumerate(path.epochs.tolist()):
-        e = times * np.exp(path.scores[row, words] - path.scores[row, words].max())
+        e = np.exp(path.scores[row, words] - path.scores[row, words].max())
         for place, (word, share) in enumerate(zip(words.tolist(), (e / e.sum()).tolist(), strict=True)):
             yield epoch, f"{SENTENCE}{place:02d} {bags.words[word]}", share
 

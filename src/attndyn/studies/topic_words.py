@@ -41,14 +41,16 @@ class TopicWords(Study):
     source: ClassVar[str] = "Lu, Mao & Nayak, ICLR 2021, arXiv 2011.10036"
     headline: ClassVar[str] = "attention"
     demo: ClassVar[dict[str, Any]] = {
+        "seeds": 4,
         "sentences": 1250,
         "rate": 0.25,
         "epochs": 2000,
         "ablation_epochs": 1200,
+        "rates": (0.4, 0.2, 0.1),
         "dictionaries": (50, 500, 5000),
         "texts": ("sms_spam",),
         "text_seeds": 2,
-        "text_epochs": 2000,
+        "text_epochs": 1000,
         "followed": ("free", "mobile", "stop", "text", "claim"),
     }
 
