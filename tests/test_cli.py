@@ -154,6 +154,7 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.permuted_copying import PermutedCopying
     from attndyn.studies.probe_locality import ProbeLocality
     from attndyn.studies.salient_words import SalientWords
+    from attndyn.studies.topic_words import TopicWords
     from attndyn.studies.word_translation import WordTranslation
 
     small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
@@ -169,6 +170,8 @@ def test_reproduce_prints_the_claims(
     sizes = {"vocabulary": 300, "hidden": 8, "batch": 8, "steps": 2, "every": 2, "early": (), "evaluation": 4, "cut": 5}
     pairs = {"corpus": "tatoeba-sample", "seeds": 2, "uniform": 1, "linear": 0, "epochs": 1}
     monkeypatch.setattr(WordTranslation, "demo", sizes | pairs)
+    short = {"seeds": 2, "epochs": 100, "ablation_epochs": 100, "sentences": 100, "dictionary": 20, "others": 3}
+    monkeypatch.setattr(TopicWords, "demo", short | {"dictionaries": (20,), "rates": (2.0, 1.0), "texts": ()})
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")

@@ -61,32 +61,32 @@ def test_every_statement_is_judged() -> None:
 
 @pytest.mark.parametrize(("learn", "expected"), [(10, "holds"), (20, "inconclusive")])
 def test_the_least_signal(learn: int, expected: str) -> None:
-    assert verdict("L-01", made(learn)) == expected
+    assert verdict("N-01", made(learn)) == expected
 
 
 def test_the_step_of_beta_may_fall_rise_or_stand_with_the_lift() -> None:
-    assert verdict("L-02", made()) == "holds"
-    assert verdict("L-02", made(beta={"4 of 5": 10, "4 of 6": 20, "4 of 8": 30})) == "differs"
-    assert verdict("L-02", made(beta={"4 of 5": 20, "4 of 6": 20, "4 of 8": 20})) == "inconclusive"
-    assert verdict("L-03", made()) == "inconclusive"  # α is right at one step everywhere
+    assert verdict("N-02", made()) == "holds"
+    assert verdict("N-02", made(beta={"4 of 5": 10, "4 of 6": 20, "4 of 8": 30})) == "differs"
+    assert verdict("N-02", made(beta={"4 of 5": 20, "4 of 6": 20, "4 of 8": 20})) == "inconclusive"
+    assert verdict("N-03", made()) == "inconclusive"  # α is right at one step everywhere
 
 
 def test_other_families_lie_on_the_curve_or_not() -> None:
     on = {"4 i.i.d. of 4": 10, "4 Zipf of 6, exponent 1": 10}
-    assert verdict("L-04", made(beta=on)) == "holds"
-    assert verdict("L-04", made(beta=on | {"4 Zipf of 6, exponent 1": 60})) == "differs"
+    assert verdict("N-04", made(beta=on)) == "holds"
+    assert verdict("N-04", made(beta=on | {"4 Zipf of 6, exponent 1": 60})) == "differs"
 
 
 @pytest.mark.parametrize(
     ("late", "looks", "expected"), [(1.0, 0.0, "holds"), (1.0, 1.0, "differs"), (0.8, 0.0, "differs")]
 )
 def test_runs_that_fail_in_time_copy_later_and_look_or_do_not(late: float, looks: float, expected: str) -> None:
-    assert verdict("L-05", made(late=late, looks=looks)) == expected
+    assert verdict("N-05", made(late=late, looks=looks)) == expected
 
 
 def test_a_larger_batch_may_help_or_hurt() -> None:
-    assert verdict("L-06", made()) == "holds"
-    assert verdict("L-06", made(beta={"4 of 5, batch 16": 10})) == "differs"
+    assert verdict("N-06", made()) == "holds"
+    assert verdict("N-06", made(beta={"4 of 5, batch 16": 10})) == "differs"
 
 
 @pytest.mark.parametrize(("spread", "expected"), [(0.1, "holds"), (0.5, "differs")])

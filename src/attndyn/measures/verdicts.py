@@ -113,3 +113,10 @@ def _drawn(examples: int, resamples: int) -> np.ndarray:
 
     random = np.random.Generator(np.random.PCG64(0))
     return random.multinomial(examples, np.full(examples, 1 / examples), size=resamples).T.astype(np.float64)
+
+
+def all_of(found: Sequence[str]) -> str:
+    """Of one rule in several places: it holds if it holds in all, and differs if it differs in one."""
+    if DIFFERS in found:
+        return DIFFERS
+    return HOLDS if set(found) == {HOLDS} else INCONCLUSIVE

@@ -155,14 +155,14 @@ def _fits(value: float, log: bool) -> bool:
 
 
 def _ruler(values: list[float], log: bool) -> dict[str, Any]:
-    """Scale and axis. A logarithmic one is marked at the places themselves where they are few, else at 1, 2, 5, 10 …
-    or, over more than three decades, at powers of ten."""
+    """Scale and axis. A logarithmic one is marked at the places themselves where they are few and round, else at 1, 2,
+    5, 10 … or, over more than three decades, at powers of ten."""
     import altair as alt
 
     if not log:
         return {"scale": alt.Scale(zero=False, nice=False, padding=8), "axis": alt.Axis(format="~g")}
     marks, numbers = sorted(set(values)), "~g"
-    if len(marks) > 8:
+    if len(marks) > 8 or any(float(f"{mark:.3g}") != mark for mark in marks):
         first, last = math.floor(math.log10(marks[0])), math.ceil(math.log10(marks[-1]))
         digits = (1, 2, 5) if last - first <= 3 else (1,)
         every = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]

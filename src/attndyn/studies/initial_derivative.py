@@ -141,7 +141,7 @@ class InitialDerivative(Study):
             found = means(metric)
             shifted = [verdicts.Interval(low - centre, high - centre) for _, (low, high) in found.values()]
             values = ", ".join(f"{mean:.3g}" for mean, _ in found.values())
-            verdict = all_of([verdicts.by_margin(interval, margin) for interval in shifted])
+            verdict = verdicts.all_of([verdicts.by_margin(interval, margin) for interval in shifted])
             return Judgement(measured=f"{measured} {values}", verdict=verdict, n=self.seeds * len(found))
 
         listed = f"in the order of {'; '.join(names)}; d = {widest:,}"
@@ -157,7 +157,7 @@ class InitialDerivative(Study):
             fits = [verdicts.mean_interval((values - 1).tolist()) for values in ratios.values()]
             law = Judgement(
                 measured=f"(error/law)² {squares}",
-                verdict=all_of([verdicts.by_margin(interval, 0.25) for interval in fits]),
+                verdict=verdicts.all_of([verdicts.by_margin(interval, 0.25) for interval in fits]),
             )
             errors = ", ".join(f"{mean:.2g}" for mean, _ in means("error").values())
             yield "S-29", _because(outcomes.both(exponent, law), f"{listed}; the errors there are {errors}")
@@ -278,15 +278,6 @@ def tasks(metrics: Metrics) -> tuple[str, ...]:
 def main_task(metrics: Metrics) -> str:
     """The real corpus, or the one that is most like it: what PyTorch's start is tried on."""
     return next(name for name in metrics.conditions if name + PYTORCH in metrics)
-
-
-def all_of(found: list[str]) -> str:
-    """Of one rule on several tasks: it holds if it holds on all, and differs if it differs on one."""
-    from attndyn.measures import verdicts
-
-    if verdicts.DIFFERS in found:
-        return verdicts.DIFFERS
-    return verdicts.HOLDS if set(found) == {verdicts.HOLDS} else verdicts.INCONCLUSIVE
 
 
 def _because(judgement: Judgement, why: str) -> Judgement:

@@ -62,7 +62,7 @@ STATEMENTS = (
         "else differs",
     ),
     Statement(
-        id="L-01",
+        id="N-01",
         source="this study",
         statement="the least signal is enough: with one word more than fits, more seeds learn than without signal",
         published=OWN,
@@ -70,7 +70,7 @@ STATEMENTS = (
         "way",
     ),
     Statement(
-        id="L-02",
+        id="N-02",
         source="this study",
         statement="the larger the lift, the earlier β is right (k of n)",
         published=OWN,
@@ -78,14 +78,14 @@ STATEMENTS = (
         "negative with p < .05, differs if positive with p < .05",
     ),
     Statement(
-        id="L-03",
+        id="N-03",
         source="this study",
         statement="the larger the lift, the earlier α is right (k of n)",
         published=OWN,
-        rule="as L-02 with the step of α",
+        rule="as N-02 with the step of α",
     ),
     Statement(
-        id="L-04",
+        id="N-04",
         source="this study",
         statement="one curve of β's step against the lift holds every family",
         published=OWN,
@@ -93,7 +93,7 @@ STATEMENTS = (
         f"of every other family's condition with a lift above 1 lies within a factor {FACTOR} of it, differs if not",
     ),
     Statement(
-        id="L-05",
+        id="N-05",
         source="this study",
         statement="runs without signal that fail in time, trained longer, copy without looking",
         published=OWN,
@@ -101,7 +101,7 @@ STATEMENTS = (
         "word at fewer than half of the positions: holds if its interval lies above ½, differs if below",
     ),
     Statement(
-        id="L-06",
+        id="N-06",
         source="this study",
         statement="a larger batch finds a weak signal earlier",
         published=OWN,
@@ -123,19 +123,19 @@ def judge(study: Learnability, metrics: Metrics, runs: dict[str, Outcomes]) -> I
     subsets = sorted(by_family[learnability.SUBSETS], key=lambda place: place.number)
     none, signal = runs[subsets[0].condition], subsets[1:]
     if signal:
-        yield "L-01", outcomes.easier(runs[signal[0].condition], none)
-    for id, of in (("L-02", "probe_at"), ("L-03", "attention_at")):
+        yield "N-01", outcomes.easier(runs[signal[0].condition], none)
+    for id, of in (("N-02", "probe_at"), ("N-03", "attention_at")):
         pairs = [(study.lift(metrics, place), step) for place in signal for step in getattr(runs[place.condition], of)]
         yield id, earlier(pairs, "runs")
     curve = fit(study, metrics, runs)
     if curve is not None:
-        yield "L-04", _one_curve(study, metrics, runs, curve)
+        yield "N-04", _one_curve(study, metrics, runs, curve)
     end = metrics.curves(study.permutations, "accuracy").last[~none.learned]
     looks = metrics.curves(study.permutations, "attention on word").last[~none.learned]
-    yield "L-05", outcomes.share(int(((end >= 0.95) & (looks < 0.5)).sum()), len(end), "runs that fail in time")
+    yield "N-05", outcomes.share(int(((end >= 0.95) & (looks < 0.5)).sum()), len(end), "runs that fail in time")
     batches = by_family[learnability.BATCH]
     if len(batches) > 1:
-        yield "L-06", earlier([(float(p.batch), step) for p in batches for step in runs[p.condition].probe_at], "runs")
+        yield "N-06", earlier([(float(p.batch), step) for p in batches for step in runs[p.condition].probe_at], "runs")
 
 
 def earlier(pairs: list[tuple[float, float]], of: str) -> Judgement:
