@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from attndyn.report.parts import Cell, Curves, Part, Points, SentenceLine, Sentences, Table
+from attndyn.report.parts import Cell, Curves, Part, Points, Scoring, Sentence, Sentences, Table
 from attndyn.studies import topic_words as names
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def _row(metrics: Metrics, condition: str, wanted: list[str]) -> tuple[Cell, ...
 
 
 def _on_text(study: names.TopicWords, metrics: Metrics) -> Iterator[Part]:
+    import numpy as np
+
     from attndyn.studies.topic_texts import sentence
 
     texts = [names.title(name) for name in study.texts]
@@ -136,14 +138,15 @@ def _on_text(study: names.TopicWords, metrics: Metrics) -> Iterator[Part]:
     yield Sentences(
         name="overtaking",
         title="One word overtakes another",
-        caption=f"{first}, seed 0: attention in one training sentence, its words in the order of the dictionary.",
-        lines=tuple(
-            SentenceLine(
-                tokens=tuple(found),
-                weights=tuple(float(curves.values[0, row]) for curves in found.values()),
-                label=f"epoch {epochs[row]:,}",
-            )
-            for row in (0, 1 + len(epochs) // 8, len(epochs) // 2, len(epochs) - 1)
+        caption=f"{first}, seed 0: attention in one training sentence over epochs, its words in the order of the "
+        "dictionary.",
+        scorings=(Scoring(label="attention", most=1.0, steps=tuple(int(epoch) for epoch in epochs)),),
+        sentences=(
+            Sentence(
+                title=f"epochs {epochs[0]:,} to {epochs[-1]:,}",
+                words=tuple(found),
+                scores=(np.stack([curves.values[0] for curves in found.values()], axis=1),),
+            ),
         ),
     )
     columns = {
