@@ -4,16 +4,13 @@ The gradients of several answers of one example are different passes back throug
 example and an answer is a row of its own, so that one pass, through a wide batch, gives all of them.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from attndyn.models.rules import AttentionRule
 from attndyn.models.translator import TranslatorModel
-from attndyn.probes.influence import surprise
+from attndyn.probes.influence import parameters_fixed, surprise
 from attndyn.tasks.sampler import Batch
 
 ROWS, ROWS_ON_GPU = 1 << 12, 1 << 18
@@ -35,7 +32,7 @@ def influence_each(
     rows, queries = rows[order], queries[order]
     limit = ROWS_ON_GPU if delta.is_cuda else ROWS
     size = max(1, limit // (replicas * (length + batch.target.shape[2])))
-    with constant(model):
+    with parameters_fixed(model):
         for start in range(0, len(rows), size):
             row, query = (part[start : start + size].to(delta.device) for part in (rows, queries))
             read = slice(int(queries[start : start + size].max()) + 1)
@@ -53,16 +50,3 @@ def influence_each(
             (gradient,) = torch.autograd.grad(losses.sum(), embedded)
             delta[:, row, query] = -(gradient * embedded.detach()).sum(dim=-1)
     return delta
-
-
-@contextmanager
-def constant(model: nn.Module) -> Iterator[None]:
-    """No gradient of the parameters is wanted: a third of the way back is saved."""
-    moving = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    for parameter in moving:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in moving:
-            parameter.requires_grad_(True)

@@ -90,6 +90,12 @@ class Study:
     sizes: ClassVar[tuple[str, ...]] = ()
     """The settings that have to be the published ones for counts of runs to be compared."""
 
+    def at_least_one(self, *names: str) -> None:
+        """Refuses settings below 1."""
+        for name in names:
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+
     def conditions(self) -> Iterator[Condition]:
         """What is trained."""
         yield from ()

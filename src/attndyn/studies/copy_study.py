@@ -49,9 +49,7 @@ class CopyStudy(Study):
     """Follow the authors' program or the paper's equations."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "steps", "every"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        self.at_least_one("seeds", "steps", "every")
         if not 0 < self.lr < float("inf"):
             raise UserError(f"lr must be a number above 0, not {self.lr}")
         for _ in self.conditions():  # impossible sizes are refused before anything runs

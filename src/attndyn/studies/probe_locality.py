@@ -109,9 +109,7 @@ class ProbeLocality(Study):
     """Fixed evaluation sequences, half of them positive."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "every"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        self.at_least_one("seeds", "every")
         if not 0 < self.lr < float("inf"):
             raise UserError(f"lr must be a number above 0, not {self.lr}")
         if self.length < 3 or self.evaluation < 2 * self.length:

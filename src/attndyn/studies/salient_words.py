@@ -105,9 +105,7 @@ class SalientWords(Study):
     """What is kept of α, β and Δ after the comparison: those of 16 texts, or all, and the gold weights."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "uniform", "proxies", "steps", "batch", "every", "evaluation", "epochs"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        self.at_least_one("seeds", "uniform", "proxies", "steps", "batch", "every", "evaluation", "epochs")
         if self.blog is not None and self.blog < 0:
             raise UserError(f"blog must be at least 0, not {self.blog}")
         for rate in (self.lr, self.proxy_lr):

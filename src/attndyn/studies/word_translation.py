@@ -103,9 +103,7 @@ class WordTranslation(Study):
     """What is kept of α, β and Δ after the comparison: those of a few pairs, or all, and the weights."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "uniform", "steps", "batch", "every", "evaluation", "beams", "cut", "epochs"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        self.at_least_one("seeds", "uniform", "steps", "batch", "every", "evaluation", "beams", "cut", "epochs")
         if self.seeds < 2:
             raise UserError("seeds must be at least 2: a standard run is compared with another one")
         if self.linear < 0:
