@@ -51,6 +51,8 @@ def run(
     check_same(declared, folder, fresh)
     if fresh or not is_finished(folder):
         engine = resolve_engine(device, precision, deterministic)
+        for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
+            pass
     with lock(folder):
         if fresh:
             clear(folder)
