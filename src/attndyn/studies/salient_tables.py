@@ -112,7 +112,8 @@ def bag_of_words(part: Part) -> Iterator[Row]:
         for batch in study.task.build([seed], part.device).slices(study.evaluation, part.name, TOKENS):
             with torch.no_grad():
                 logits, _ = model(batch, study.proxy().rule)
-            ids, mask = batch.source[0].cpu().numpy(), batch.source_mask[0].cpu().numpy()  # type: ignore[index]
+            assert batch.source_mask is not None
+            ids, mask = batch.source[0].cpu().numpy(), batch.source_mask[0].cpu().numpy()
             mean = (votes[ids] * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
             apart = max(apart, float(np.abs(mean + weights["output.bias"] - logits[0, :, 0].cpu().numpy()).max()))
         yield Row(PROXY, seed, 0, "answer minus bag of words", apart)
@@ -211,14 +212,8 @@ class Columns:
             yield from self._curves()
 
     def _entry(self, table: str, name: str, values: np.ndarray) -> Iterator[Row]:
-        """The mean over seeds and examples with its interval, and that of its distance from chance."""
-        spread = resampled(values.astype(np.float64))
-        above = resampled(values - self.part.chance)
-        for ending, number in (
-            ("", values.mean()), (" low", spread.low), (" high", spread.high),
-            (" above low", above.low), (" above high", above.high),
-        ):  # fmt: skip
-            yield Row(table, 0, 0, name + ending, float(number))
+        """The mean over seeds and texts, and those of each gold run."""
+        yield from entry(table, name, values, self.part.chance)
         for g, mean in enumerate(values.reshape(len(values), -1).mean(axis=1)):
             yield Row(f"{table}, by gold run", g, 0, name, float(mean))
 
@@ -277,13 +272,7 @@ class Columns:
             best.append(np.stack(each))
         found["A(Δ_loo, β_uf)"] = highest(np.stack(best))
         for name, values in found.items():
-            above = resampled(values - chance)
-            spread = resampled(values.astype(np.float64))
-            for ending, number in (
-                ("", values.mean()), (" low", spread.low), (" high", spread.high),
-                (" above low", above.low), (" above high", above.high),
-            ):  # fmt: skip
-                yield Row(SUMMARY, 0, 0, name + ending, float(number))
+            yield from entry(SUMMARY, name, values, chance)
         yield Row(SUMMARY, 0, 0, "texts with words left out", float(len(chosen)))
 
     def _curves(self) -> Iterator[Row]:
@@ -305,14 +294,8 @@ class Columns:
         }
         for name, number in numbers.items():
             yield Row(SUMMARY, 0, 0, name, float(number))
-        for h, seed in enumerate(self.seeds):
-            rest = [g for g in golds if g != h] or golds
-            for name, found in (("A(α, β)", self.probe), ("A(α, α)", self.attention)):
-                curve = np.mean([found["α", CODE, g][h].mean(axis=1) for g in rest], axis=0)
-                for step, value in zip(part.steps, curve, strict=True):
-                    yield Row(STANDARD, seed, step, name, float(value))
-                half = part.steps[int((curve >= curve[-1] / 2).argmax())]
-                yield Row(STANDARD, seed, 0, f"half of {name} at", float(half))
+        for name, found in (("A(α, β)", self.probe), ("A(α, α)", self.attention)):
+            yield from stages(part, STANDARD, name, [found["α", CODE, g] for g in golds])
         if BLOG in part.metrics:
             yield from self._blog()
 
@@ -325,16 +308,30 @@ class Columns:
             i: part.texts.peaks(part.scores(BLOG, seed, part.steps[int(accuracy[i].argmax())], "alpha"))
             for i, seed in enumerate(seeds)
         }
-        for kind in ("beta", "alpha"):
-            found = part.agreeing(peaks, BLOG, kind)
-            for h, seed in enumerate(seeds):
-                rest = [g for g in range(len(seeds)) if g != h] or [h]
-                curve = np.mean([found[g][h].mean(axis=1) for g in rest], axis=0)
-                name = "A(α, β)" if kind == "beta" else "A(α, α)"
-                for step, value in zip(part.steps, curve, strict=True):
-                    yield Row(BLOG, seed, step, name, float(value))
-                half = part.steps[int((curve >= curve[-1] / 2).argmax())]
-                yield Row(BLOG, seed, 0, f"half of {name} at", float(half))
+        for name, kind in (("A(α, β)", "beta"), ("A(α, α)", "alpha")):
+            yield from stages(part, BLOG, name, list(part.agreeing(peaks, BLOG, kind).values()))
+
+
+def entry(table: str, name: str, values: np.ndarray, chance: np.ndarray) -> Iterator[Row]:
+    """The mean over seeds and texts with its interval, and that of its distance from chance."""
+    spread, above = resampled(values.astype(np.float64)), resampled(values - chance)
+    for ending, number in (
+        ("", values.mean()), (" low", spread.low), (" high", spread.high),
+        (" above low", above.low), (" above high", above.high),
+    ):  # fmt: skip
+        yield Row(table, 0, 0, name + ending, float(number))
+
+
+def stages(part: Part, condition: str, name: str, found: list[np.ndarray]) -> Iterator[Row]:
+    """The agreement of each run with the gold attention of the others along training, and when it is half of its end;
+    from [seed, step, text] for each gold run."""
+    for h, seed in enumerate(part.study.seeds_of(condition)):
+        rest = [each for g, each in enumerate(found) if g != h] or found
+        curve = np.mean([each[h].mean(axis=1) for each in rest], axis=0)
+        for step, value in zip(part.steps, curve, strict=True):
+            yield Row(condition, seed, step, name, float(value))
+        half = part.steps[int((curve >= curve[-1] / 2).argmax())]
+        yield Row(condition, seed, 0, f"half of {name} at", float(half))
 
 
 def kendall(part: Part) -> Iterator[Row]:
