@@ -224,8 +224,12 @@ def show_run(study: Any, options: RunOptions) -> None:
         live.close()
     print(f"{run.info['finding']}\n")
     print_claims(run.claims)
-    where = folder / "report.html" if page else f"{folder} (attndyn report {folder} makes the page where altair is)"
-    print(f"page  {where}")
+    print(f"page  {page_of(folder)}")
+
+
+def page_of(folder: Path) -> Path | str:
+    page = folder / "report.html"
+    return page if page.exists() else f"{folder} (attndyn report {folder} makes the page where altair is)"
 
 
 def has_charts() -> bool:
@@ -340,7 +344,7 @@ def do_watch(words: list[str]) -> None:
         args=words,
     )
     run = watch_stored(asked)
-    print(f"{run.info['finding']}\npage  {run.path / 'report.html'}")
+    print(f"{run.info['finding']}\npage  {page_of(run.path)}")
 
 
 def do_bench(words: list[str]) -> None:

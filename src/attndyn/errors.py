@@ -7,6 +7,10 @@ class UserError(Exception):
     """A mistake in what was asked for: a name, a value, a file, a device. Exit code 2."""
 
 
+class NoCharts(UserError):
+    """The packages that draw are not installed here: what was measured stands, the page can be made elsewhere."""
+
+
 class RunError(Exception):
     """Something failed while running. What was finished before stays readable. Exit code 1."""
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attndyn.kernels import adam, lstm
+from attndyn.kernels import adam, dropout, lstm
 
 pytest.importorskip("triton", reason="needs Triton")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -98,3 +98,15 @@ def test_adam(amsgrad: bool, decay: bool, freeze: bool) -> None:
     start = draw(*shape, seed=1)
     assert torch.equal(found[0].values[2], start[2])
     assert not torch.equal(found[0].values[0], start[0])
+
+
+@pytest.mark.parametrize("width", [30, 32])  # 16 units share a draw, also across a row's end
+@pytest.mark.parametrize("dropped", [1, 128, 255])
+def test_dropout(width: int, dropped: int) -> None:
+    """The same bits: the streams are integers."""
+    x, seeds = draw(2, 3, 17, width, seed=1), torch.tensor([5, 2**32 - 1], device=DEVICE)
+    step = torch.tensor(36_259, device=DEVICE)
+    fast, slow = (make(x, seeds, step, 6, 3, dropped) for make in (dropout._launch, dropout.plain))
+    torch.testing.assert_close(fast, slow, rtol=1e-6, atol=0)
+    assert torch.equal(fast == 0, slow == 0)
+    assert 0 < (fast == 0).sum() < fast.numel()

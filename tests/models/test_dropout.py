@@ -41,6 +41,14 @@ def test_neighbours_and_padding_change_no_mask() -> None:
     assert torch.equal(Dropout([7], 0.5, 1)(ONES[:1, :, :11], at(3))[0], together[1, :, :11])
 
 
+def test_the_gradient_passes_where_the_units_passed() -> None:
+    x = ONES.clone().requires_grad_()
+    result = Dropout([0, 7], 0.5, 1)(x, at(3))
+    (result * ONES.cumsum(dim=-1)).sum().backward()
+    assert x.grad is not None
+    assert torch.equal(x.grad, result.detach() * ONES.cumsum(dim=-1))
+
+
 def test_nothing_is_dropped_while_evaluating() -> None:
     module = Dropout([0, 7], 0.5, 0).eval()
     assert module(ONES, None) is ONES

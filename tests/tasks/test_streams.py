@@ -6,7 +6,8 @@ from reference import philox as reference
 from scipy.stats import chisquare
 
 from attndyn.errors import UserError
-from attndyn.tasks.streams import EVALUATION, ORDER, POSITION_BITS, RELABEL, TRAIN, Streams, philox
+from attndyn.kernels.philox import philox
+from attndyn.tasks.streams import EVALUATION, ORDER, POSITION_BITS, RELABEL, TRAIN, Streams
 
 SEEDS = [0, 7, 4294967295]
 WORD = st.integers(0, 2**32 - 1)

@@ -84,11 +84,11 @@ def tokens(seed: int = 0) -> Tensor:
     return drawn
 
 
-def bert(attention: str = "sdpa", **settings: Any) -> nn.Module:
+def bert(attention: str = "sdpa", width: int = WIDTH, **settings: Any) -> nn.Module:
     from transformers import BertConfig, BertForSequenceClassification
 
     config = BertConfig(
-        vocab_size=WORDS, hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        vocab_size=WORDS, hidden_size=width, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
         max_position_embeddings=16, attn_implementation=attention, num_labels=3, **settings,
     )  # fmt: skip
     return BertForSequenceClassification(config)

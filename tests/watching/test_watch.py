@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,6 +73,21 @@ def test_a_run_leaves_metrics_traces_and_a_page(tmp_path: Path, listing: Callabl
     assert run._repr_html_().startswith("<iframe")
     assert run.info["status"] == "finished"
     assert "entropy of attention went from" in run.info["finding"]
+
+
+def test_training_ends_well_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: (name != "altair" and found(name, *more)) or None
+    )
+    w = watched(bert(), tmp_path / "run")
+    w.step(0)
+    with pytest.warns(UserWarning, match=r"no page yet, .*pip install altair.*`attndyn report .*run` makes it"):
+        run = w.close(1)
+    assert (run.info["status"], run.trace_steps("layer 0", 0)) == ("finished", [0, 1])
+    monkeypatch.undo()
+    main(["report", str(tmp_path / "run")])
+    assert (tmp_path / "run" / "report.html").exists()
 
 
 @pytest.mark.usefixtures("no_page")

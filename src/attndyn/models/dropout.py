@@ -2,12 +2,14 @@
 the model only, so a replica has its own whoever trains beside it, and a resumed run goes on with the same ones."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attndyn.tasks.streams import DROPOUT, words
+from attndyn.kernels.dropout import drop
+from attndyn.tasks.streams import DROPOUT
 
 
 class Dropout(nn.Module):
@@ -27,11 +29,20 @@ class Dropout(nn.Module):
             return x
         if step is None:
             raise ValueError("dropout needs the training step of the batch")
-        _, batch, length, width = x.shape
-        # position after position, so that padding at the end changes no mask
-        kept = self.bytes(step, length * batch * width).view(-1, length, batch, width).transpose(1, 2) >= self.dropped
-        return x * kept * (256 / (256 - self.dropped))
+        dropped: Tensor = Masked.apply(x, self.seeds, step, self.place, self.dropped)
+        return dropped
 
-    def bytes(self, step: Int[Tensor, ""], count: int) -> Int[Tensor, "replica count"]:
-        drawn = words(self.seeds, DROPOUT, step[None], -(-count // 4), self.place)
-        return (drawn[..., None] >> 8 * torch.arange(4, device=drawn.device) & 255).flatten(1)[:, :count]
+
+class Masked(torch.autograd.Function):
+    """The mask is drawn again for the backward pass, not kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, seeds: Tensor, step: Tensor, place: int, dropped: int) -> Tensor:
+        ctx.save_for_backward(seeds, step)
+        ctx.settings = place, dropped
+        return drop(x, seeds, step, DROPOUT, place, dropped)
+
+    @staticmethod
+    def backward(ctx: Any, d_result: Tensor) -> tuple[Tensor, None, None, None, None]:
+        seeds, step = ctx.saved_tensors
+        return drop(d_result, seeds, step, DROPOUT, *ctx.settings), None, None, None, None

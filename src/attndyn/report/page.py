@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from attndyn.errors import UserError
+from attndyn.errors import NoCharts
 from attndyn.report import figures, lines, theme
 from attndyn.report.bundle import vega_bundle
 from attndyn.report.maps import PanelFrames, read_panels
@@ -54,7 +54,7 @@ def build(run: Source, parts: Sequence[Part], finding: str, formats: Sequence[st
     missing = [name for name in ("altair", "vl_convert", "jinja2") if importlib.util.find_spec(name) is None]
     if missing:
         packages = " ".join(missing).replace("vl_convert", "vl-convert-python")
-        raise UserError(f"the report needs packages that are not installed here: pip install {packages}")
+        raise NoCharts(f"the report needs packages that are not installed here: pip install {packages}")
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise ValueError(f"two parts share a name: {', '.join(names)}")

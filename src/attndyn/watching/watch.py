@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import math
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attndyn.errors import RunError, UserError
+from attndyn.errors import NoCharts, RunError, UserError
 from attndyn.store import atomic
 from attndyn.store.folder import INFO, Run, lock
 from attndyn.verbs import check_folder, device_name, revision, versions
@@ -249,8 +250,12 @@ class Watch:
             self.info["seconds"] = round(time.perf_counter() - self.started, 1)
             self.info["spent reading"] = round(self.spent, 2)
             atomic.write_json(self.folder / INFO, self.info)
-            self.report()
-            self._open.close()
+            try:
+                self.report()
+            except NoCharts as error:  # training has ended and everything is stored: no reason to fail
+                warnings.warn(f"no page yet, {error}; then `attndyn report {self.folder}` makes it", stacklevel=2)
+            finally:
+                self._open.close()
         return Run(self.folder)
 
     def _check_open(self, states: tuple[str, ...]) -> None:

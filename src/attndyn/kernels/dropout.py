@@ -1,0 +1,49 @@
+"""Dropout by counter: one random byte for each unit, of (seed, stream, step, place)."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attndyn import kernels
+from attndyn.kernels.philox import words
+
+
+def drop(
+    x: Float[Tensor, "replica batch length width"],
+    seeds: Int[Tensor, " replica"],
+    step: Int[Tensor, ""],
+    stream: int,
+    place: int,
+    dropped: int,
+) -> Float[Tensor, "replica batch length width"]:
+    """Units whose byte is below `dropped` become 0, the others make up for them. The bytes are counted position after
+    position, so that padding at the end changes no mask."""
+    return (_launch if kernels.fast(x) else plain)(x.contiguous(), seeds, step, stream, place, dropped)
+
+
+def plain(
+    x: Float[Tensor, "replica batch length width"],
+    seeds: Int[Tensor, " replica"],
+    step: Int[Tensor, ""],
+    stream: int,
+    place: int,
+    dropped: int,
+) -> Float[Tensor, "replica batch length width"]:
+    _, batch, length, width = x.shape
+    count = length * batch * width
+    drawn = words(seeds, stream, step[None], -(-count // 4), place)
+    each = (drawn[..., None] >> 8 * torch.arange(4, device=x.device) & 255).flatten(1)[:, :count]
+    kept = each.view(-1, length, batch, width).transpose(1, 2) >= dropped
+    return x * kept * (256 / (256 - dropped))
+
+
+def _launch(x: Tensor, seeds: Tensor, step: Tensor, stream: int, place: int, dropped: int) -> Tensor:
+    from attndyn.kernels import triton_dropout
+
+    replicas, batch, length, width = x.shape
+    result = torch.empty_like(x)
+    triton_dropout.drop[(-(-x[0].numel() // triton_dropout.BLOCK), replicas)](
+        x, result, seeds, step, stream, place, batch, length, width, dropped, 256 / (256 - dropped),
+        block=triton_dropout.BLOCK,
+    )  # fmt: skip
+    return result
