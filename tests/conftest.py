@@ -17,6 +17,7 @@ from jaxtyping import install_import_hook
 
 if find_spec("triton"):  # Triton reads the source of its kernels, which the hook would change
     import attndyn.kernels.triton_adam
+    import attndyn.kernels.triton_dropout
     import attndyn.kernels.triton_lstm  # noqa: F401
 
 install_import_hook("attndyn", "beartype.beartype")

@@ -26,7 +26,6 @@ from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, S
 from attndyn.tasks.corpus import LabelledText
 from attndyn.tasks.pieces import PieceText
 from attndyn.training.condition import Adam, Condition
-from attndyn.training.graph import own_stream
 from attndyn.training.precision import Precision, deterministic
 from attndyn.training.recorder import Recorder
 
@@ -110,6 +109,17 @@ def test_learned_and_uniform_are_one_program(tmp_path: Path) -> None:
     assert 0 < measured["each more"] <= measured["one replica"] < measured["free"]
 
 
+def test_programs_side_by_side_train_as_they_do_alone(tmp_path: Path) -> None:
+    """Two shapes on two streams, one of them with fewer steps: the same bits."""
+    wider = replace(CONDITION, name="wider", model=Seq2Seq(96), steps=200)
+    runner = make(tmp_path, CONDITION, wider)
+    assert [[len(unit.replicas) for unit in chunk] for chunk in runner.chunks] == [[4, 4]]
+    together = metrics(CONDITION, wider, repeatable=True)
+    for condition in (CONDITION, wider):
+        alone = metrics(condition, repeatable=True)
+        np.testing.assert_array_equal(losses(together, condition.name), losses(alone, condition.name))
+
+
 def test_what_does_not_fit_is_trained_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (measured,) = make(tmp_path / "whole", CONDITION).memory
     wanted = measured["one replica"] + 1.5 * measured["each more"]  # room for two
@@ -160,7 +170,7 @@ def test_observing_changes_nothing(tmp_path: Path) -> None:
         readings = tuple(replace(reading, every=every) for reading in CONDITION.readings)
         unit = Unit(tuple(Replica(CONDITION, seed, seed) for seed in CONDITION.seeds))
         worker = Worker(replace_readings(unit, readings if number else ()), "cuda")
-        with deterministic(True), own_stream("cuda"):
+        with deterministic(True), torch.cuda.stream(torch.cuda.Stream()):
             worker.advance(60, threading.Event())
         ends.append(worker.trainer.optimiser.values)
     assert torch.equal(*ends)
@@ -242,6 +252,6 @@ def test_a_text_classifier_does_not_know_its_neighbours(tmp_path: Path) -> None:
 def test_each_class_of_lengths_is_recorded_once(tmp_path: Path) -> None:
     (chunk,) = make(tmp_path, replace(TEXTS, steps=200)).chunks
     worker = Worker(chunk[0], "cuda")
-    with own_stream("cuda"):
+    with torch.cuda.stream(torch.cuda.Stream()):
         worker.advance(200, threading.Event())
     assert 1 < len(worker.trainer.learn.recorded) <= 12

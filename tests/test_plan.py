@@ -9,7 +9,7 @@ from attndyn import plan as module
 from attndyn.measures.readings import Answers
 from attndyn.models import Seq2Seq, Uniform
 from attndyn.models.rules import NoContext
-from attndyn.plan import Replica, Unit, listed, plan
+from attndyn.plan import Replica, Room, Unit, listed, plan
 from attndyn.tasks import Iid, Permutations, PermutedCopy, Subsets
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.loop import Trainer
@@ -54,14 +54,26 @@ def test_what_changes_the_program_trains_apart(change: dict[str, object]) -> Non
 
 @pytest.mark.parametrize(("room", "sizes"), [(7, [7, 2]), (6, [3, 4, 2]), (3, [2, 2, 3, 2]), (1, [1] * 9)])
 def test_what_does_not_fit_is_split_evenly(room: int, sizes: list[int]) -> None:
-    chunks = plan(ALL, "cuda", lambda unit: room)
+    chunks = plan(ALL, "cuda", lambda unit: Room(room, 1, 1))
     assert [len(unit.replicas) for chunk in chunks for unit in chunk] == sizes
     assert sorted(r.place for chunk in chunks for unit in chunk for r in unit.replicas) == list(range(9))
 
 
+def test_units_that_fit_train_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven and two replicas: 5 + 6 · 2 = 17 bytes, and 5 + 2 = 7."""
+    sizes = lambda limit: [[len(unit.replicas) for unit in chunk] for chunk in made(limit)]  # noqa: E731
+    made = lambda limit: plan(ALL, "cuda", lambda unit: Room(limit, 5, 2))  # noqa: E731
+    assert sizes(25) == [[7, 2]]
+    assert sizes(23) == [[7], [2]]
+    assert sizes(16) == [[3], [4], [2]], "what was split has nothing beside it"
+    assert plan(ALL, "cuda", lambda unit: Room(1, 1, 1), listed(made(25))) == made(25)
+    monkeypatch.setattr(module, "SIDE_BY_SIDE", 1)
+    assert sizes(25) == [[7], [2]]
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_run_json_lists_the_replicas_in_the_order_of_their_places(device: str) -> None:
-    chunks = plan(ALL, device, lambda unit: 3)
+    chunks = plan(ALL, device, lambda unit: Room(3, 1, 1))
     entries = listed(chunks)
     assert [(entry["condition"], entry["replica"]) for entry in entries] == [
         (condition.name, seed) for condition in ALL for seed in condition.seeds
@@ -73,10 +85,10 @@ def test_run_json_lists_the_replicas_in_the_order_of_their_places(device: str) -
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_continued_run_keeps_its_chunks(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    begun = plan(ALL, device, lambda unit: 3)
+    begun = plan(ALL, device, lambda unit: Room(3, 1, 1))
     monkeypatch.setattr(module, "CHUNK", 2)
-    assert plan(ALL, device, lambda unit: 1, listed(begun)) == begun
-    assert plan(ALL, device, lambda unit: 1) != begun
+    assert plan(ALL, device, lambda unit: Room(1, 1, 1), listed(begun)) == begun
+    assert plan(ALL, device, lambda unit: Room(1, 1, 1)) != begun
 
 
 def test_replicas_of_several_conditions_train_as_they_do_alone() -> None:

@@ -2,7 +2,8 @@
 
 On a CPU each replica is a unit of its own, and a chunk of units is trained side by side on the cores. On a GPU the
 replicas of all conditions of one shape are one unit, or several where the memory is too small; everything that differs
-between them (seed, task, attention rule, learning rate) is a value for each replica.
+between them (seed, task, attention rule, learning rate) is a value for each replica. A few units of different shapes
+are trained side by side there too: the small steps of one leave most of the GPU idle.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from attndyn.models import rules
 from attndyn.tasks import base as tasks
@@ -18,6 +19,8 @@ from attndyn.training.condition import Condition, beside
 
 CHUNK = 16
 """Replicas trained side by side on a CPU; at paper scale one save of them takes 260 MB."""
+SIDE_BY_SIDE = 3
+"""Units trained at the same time on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,36 @@ class Unit:
 Chunk = list[Unit]
 
 
+class Room(NamedTuple):
+    """The bytes of a device that may be filled, and what the replicas of a unit take of them."""
+
+    limit: float
+    one: float
+    more: float
+    """Each replica after the first."""
+
+    @property
+    def most(self) -> int:
+        """Replicas at once."""
+        return max(1, int((self.limit - self.one) // self.more) + 1)
+
+    def share(self, replicas: int) -> float:
+        return (self.one + (replicas - 1) * self.more) / self.limit
+
+
+def alone(unit: Unit) -> Room:
+    """Room for nothing beside the unit."""
+    return Room(len(unit.replicas), 1, 1)
+
+
 def plan(
     conditions: Sequence[Condition],
     device: str,
-    room: Callable[[Unit], int] = lambda unit: len(unit.replicas),
+    room: Callable[[Unit], Room] = alone,
     before: Sequence[dict[str, Any]] | None = None,
 ) -> list[Chunk]:
-    """The chunks in the order in which they are trained. `room` says how many replicas like those of a unit fit into
-    the device; a run that is continued keeps the chunks of `before`, as `listed` wrote them."""
+    """The chunks in the order in which they are trained. `room` says how much of the device replicas like those of a
+    unit fill; a run that is continued keeps the chunks of `before`, as `listed` wrote them."""
     pairs = [(condition, seed) for condition in conditions for seed in condition.seeds]
     replicas = [Replica(condition, seed, place) for place, (condition, seed) in enumerate(pairs)]
     if before:
@@ -76,11 +101,27 @@ def plan(
     elif device == "cpu":
         chunks = slices(replicas, CHUNK)
     else:
-        groups = together(replicas)
-        chunks = [part for group in groups for part in slices(group, room(Unit(tuple(group))))]
+        chunks = packed(together(replicas), room)
     if device == "cpu":
         return [[Unit((replica,)) for replica in chunk] for chunk in chunks]
-    return [[Unit(tuple(chunk))] for chunk in chunks]
+    return [[Unit(tuple(group)) for group in together(chunk)] for chunk in chunks]
+
+
+def packed(groups: Sequence[list[Replica]], room: Callable[[Unit], Room]) -> list[list[Replica]]:
+    """Groups one after the other, several in a chunk where they fit; one that does not fit as a whole is split into
+    chunks of its own."""
+    chunks: list[list[Replica]] = []
+    units, free = 0, 0.0
+    for group in groups:
+        found = room(Unit(tuple(group)))
+        parts, share = slices(group, found.most), found.share(len(group))
+        if units < SIDE_BY_SIDE and share <= free:
+            chunks[-1] += group
+            units, free = units + 1, free - share
+        else:
+            chunks += parts
+            units, free = 1, 1 - share if len(parts) == 1 else 0.0
+    return chunks
 
 
 def together(replicas: Sequence[Replica]) -> list[list[Replica]]:

@@ -8,7 +8,7 @@ are recorded as graphs, and nothing waits for the device but the end of a segmen
 import gc
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 
 from attndyn.errors import UserError
-from attndyn.plan import Chunk, Unit, plan
+from attndyn.plan import Chunk, Room, Unit, plan
 from attndyn.probes.trace import Trace
 from attndyn.process import cores, one_thread_each, stop_requests
 from attndyn.store.metrics import Row
 from attndyn.tasks.sampler import Batch
 from attndyn.training.best import Best
 from attndyn.training.condition import Condition
-from attndyn.training.graph import Replayed, own_stream
+from attndyn.training.graph import Replayed
 from attndyn.training.loop import NEVER, Trainer
 from attndyn.training.precision import Precision, deterministic, products
 from attndyn.training.recorder import Recorder, join, part
@@ -210,6 +210,8 @@ class Runner:
         """What was measured to split the replicas of a GPU into chunks."""
         self.chunks = plan(conditions, device, self._room, before)
         self.threads = cores() if device == "cpu" else 1
+        # CUDA cannot record on its default stream; and what goes to different ones runs at the same time
+        self.streams = [torch.cuda.Stream() for _ in range(max(map(len, self.chunks), default=0) * (device != "cpu"))]
         self.total = sum(work(chunk) for chunk in self.chunks)
         self.seconds = 0.0
         self.pause = SAVE_SECONDS
@@ -222,7 +224,6 @@ class Runner:
             self.seconds = save.seconds
         with ExitStack() as stack:
             stack.enter_context(one_thread_each())
-            stack.enter_context(own_stream(self.device))
             stack.enter_context(deterministic(self.repeatable and self.device != "cpu"))
             stop = stack.enter_context(stop_requests())
             pool = stack.enter_context(self._pool())
@@ -231,17 +232,17 @@ class Runner:
                     state = save.state if save is not None and number == save.chunk else None
                     self._train(number, chunk, state, pool, stop)
 
-    def _room(self, unit: Unit) -> int:
-        """How many replicas like those of `unit` fit into the GPU: what one and what two of them take is measured."""
+    def _room(self, unit: Unit) -> Room:
+        """What replicas like those of `unit` fill of the GPU: what one and what two of them take is measured."""
         alone = Unit(unit.replicas[:1])
         memory(alone, self.device, self.precision)  # libraries take memory of their own when they are first used
         one = memory(alone, self.device, self.precision)
         more = memory(Unit(unit.replicas[:1] * 2), self.device, self.precision) - one
         torch.cuda.empty_cache()
         free = torch.cuda.mem_get_info()[0]
-        most = max(1, int((MEMORY_SHARE * free - one) // more) + 1)
-        self.memory.append({"free": free, "one replica": one, "each more": more, "most at once": most})
-        return most
+        room = Room(MEMORY_SHARE * free, one, more)
+        self.memory.append({"free": free, "one replica": one, "each more": more, "most at once": room.most})
+        return room
 
     def _pool(self) -> ThreadPoolExecutor:
         # OpenMP's thread count belongs to the calling thread, so each worker thread sets its own.
@@ -267,8 +268,8 @@ class Runner:
         while any(not worker.finished for worker in workers):
             started = time.monotonic()
             waiting = [worker for worker in workers if not worker.finished]
-            every = pool.map if self.device == "cpu" else map
-            advanced = every(partial(Worker.advance, steps=segment, stop=stop), waiting)
+            advance = partial(Worker.advance, steps=segment, stop=stop)
+            advanced = pool.map(advance, waiting) if self.device == "cpu" else self._launch(advance, waiting)
             for worker, seen in zip(waiting, advanced, strict=True):
                 self._record(number, worker, seen)
             self.recorder.settle()
@@ -289,6 +290,18 @@ class Runner:
                     self.recorder.metric(Row(replica.condition.name, replica.seed, step, DIVERGED, 1.0))
         self.recorder.weights(number, {name: value for worker in workers for name, value in worker.kept().items()})
         self._save(number + 1, [])
+
+    def _launch(
+        self, advance: Callable[[Worker], list[Observation]], workers: Sequence[Worker]
+    ) -> list[list[Observation]]:
+        """Gives a GPU the next steps of every worker, and waits for all."""
+        found = []
+        torch.cuda.synchronize()
+        for worker, stream in zip(workers, self.streams, strict=False):
+            with torch.cuda.stream(stream):
+                found.append(advance(worker))
+        torch.cuda.synchronize()
+        return found
 
     @property
     def diverged(self) -> list[dict[str, Any]]:

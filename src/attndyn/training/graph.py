@@ -1,7 +1,6 @@
 """Work of a fixed shape, recorded once as a CUDA graph and replayed: thousands of small launches become one."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar
 
@@ -57,16 +56,3 @@ class Replayed(Generic[D, T]):
         with torch.cuda.graph(graph, pool=self.pool, stream=torch.cuda.current_stream()):
             result = self.work(still)
         return still, graph, result
-
-
-@contextlib.contextmanager
-def own_stream(device: str) -> Iterator[None]:
-    """CUDA cannot record on its default stream; so all the work of a run goes to another one."""
-    if device == "cpu":
-        yield
-        return
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        yield
-    torch.cuda.current_stream().wait_stream(stream)
