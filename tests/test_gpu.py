@@ -14,9 +14,11 @@ import pytest
 import torch
 
 from attndyn import runner as module
+from attndyn.kernels.graph import tensors
 from attndyn.measures.pair_readings import PairScores, Translate
 from attndyn.measures.readings import Answers, Attention, Lexical, Scores
-from attndyn.models import Classifier, Seq2Seq, Translator, Uniform
+from attndyn.models import Classifier, Learned, Seq2Seq, Translator, Uniform
+from attndyn.models.decoding import translate
 from attndyn.plan import Replica, Unit, listed
 from attndyn.runner import Runner, Worker
 from attndyn.store import atomic
@@ -28,6 +30,7 @@ from attndyn.tasks.pieces import PieceText
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.precision import Precision, deterministic
 from attndyn.training.recorder import Recorder
+from tests.models.test_decoding import build
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself to the bit
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -209,6 +212,19 @@ def test_a_translator_with_dropout_follows_the_cpu() -> None:
     here, there = (metrics(condition, other, device=device) for device in ("cpu", "cuda"))
     for name in ("control", "uniform"):
         np.testing.assert_allclose(losses(there, name), losses(here, name), rtol=1e-3)
+
+
+def test_beam_search_finds_what_it_finds_on_a_cpu() -> None:
+    """20 steps: two graphs of eight, and four steps more."""
+    model, batch = build((0, 4))
+    limits = {"start": 2, "end": 3, "beams": 4, "longest": 20}
+    here = translate(model, Learned(), batch, **limits)
+    moved = replace(batch, **{name: value.cuda() for name, value in tensors(batch).items()})
+    with torch.cuda.stream(torch.cuda.Stream()):
+        there = translate(model.cuda(), Learned(), moved, **limits)
+    assert torch.equal(there.pieces.cpu(), here.pieces)
+    torch.testing.assert_close(there.scores.cpu(), here.scores, rtol=1e-4, atol=1e-4)
+    assert (here.pieces[..., -1] != 3).all(), "none ends before"
 
 
 # Texts of different lengths

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from attndyn.errors import UserError
+from attndyn.kernels.graph import Replayed
 from attndyn.plan import Chunk, Room, Unit, plan
 from attndyn.probes.trace import Trace
 from attndyn.process import cores, one_thread_each, stop_requests
@@ -26,7 +27,6 @@ from attndyn.store.metrics import Row
 from attndyn.tasks.sampler import Batch
 from attndyn.training.best import Best
 from attndyn.training.condition import Condition
-from attndyn.training.graph import Replayed
 from attndyn.training.loop import NEVER, Trainer
 from attndyn.training.precision import Precision, deterministic, products
 from attndyn.training.recorder import Recorder, join, part

@@ -5,19 +5,22 @@ program. One that has ended stays on the beam with its score, which later ones c
 done when the first of its beams has ended.
 """
 
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attndyn.kernels.graph import Replayed
 from attndyn.models.rules import AttentionRule
 from attndyn.models.seq2seq import States
-from attndyn.models.translator import TranslatorModel
+from attndyn.models.translator import Memory, TranslatorModel
 from attndyn.tasks.sampler import Batch
 
 LOOK = 8
-"""Steps after which a GPU is asked whether all sentences are done: asking costs more than a few steps too many."""
+"""Steps after which a GPU is asked whether all sentences are done, and which are recorded together as one graph."""
 
 
 class Translations(NamedTuple):
@@ -29,12 +32,20 @@ class Translations(NamedTuple):
     """Its log probability."""
 
 
-class Beams(NamedTuple):
-    """The hypotheses of every sentence, the best first."""
+@dataclass
+class Beams:
+    """The hypotheses of every sentence, the best first, and what the decoder remembers of them."""
 
-    pieces: Int[Tensor, "replica batch beam time"]
+    pieces: Int[Tensor, "replica batch beam longest"]
+    """Those not yet found are end tokens."""
     scores: Float[Tensor, "replica batch beam"]
     ended: Bool[Tensor, "replica batch beam"]
+    read: Int[Tensor, "replica batch beam"]
+    """The last piece."""
+    time: Int[Tensor, ""]
+    """The place of the next one."""
+    hidden: Float[Tensor, "layer replica row hidden"]
+    cells: Float[Tensor, "layer replica row hidden"]
 
 
 @torch.no_grad()
@@ -51,25 +62,57 @@ def translate(
     """The best translation that a beam of this width finds, </s> counted at most `longest` pieces long (99 in the
     authors' program). The model is in evaluation mode."""
     memory, state = model.begin(batch)
-    state = [(h.repeat_interleave(beams, dim=1), c.repeat_interleave(beams, dim=1)) for h, c in state]
     shape = (*batch.source.shape[:2], beams)
     # all beams start alike: only the first may go on, or they would hold the same hypothesis
     first = torch.where(torch.arange(beams, device=batch.source.device) == 0, 0.0, -torch.inf)
     found = Beams(
-        pieces=batch.source.new_full((*shape, 0), 0),
+        pieces=batch.source.new_full((*shape, longest), end),
         scores=first.expand(shape).to(memory.keys.dtype),
         ended=torch.zeros(shape, dtype=torch.bool, device=first.device),
+        read=batch.source.new_full(shape, start),
+        time=batch.source.new_zeros(()),
+        hidden=torch.stack([h for h, _ in state]).repeat_interleave(beams, dim=2),
+        cells=torch.stack([c for _, c in state]).repeat_interleave(beams, dim=2),
     )
-    read = batch.source.new_full(shape, start)
-    for time in range(longest):
-        states, state = model.step(memory, state, read)
-        log_p, likeliest = continuations(model, rule, states, batch, beams)
-        found, origin = extend(found, log_p, likeliest, end)
-        state = [(follow(h, origin), follow(c, origin)) for h, c in state]
-        read = found.pieces[..., -1]
-        if (time % LOOK == LOOK - 1 or not read.is_cuda) and bool(found.ended[..., 0].all()):
+
+    def ahead(steps: int, found: Beams) -> Beams:
+        for _ in range(steps):
+            found = lengthen(model, rule, batch, memory, found, end)
+        return found
+
+    look = LOOK if first.is_cuda else 1
+    several = Replayed(partial(ahead, look))
+    for _ in range(longest // look):
+        found = several(found)
+        if bool(found.ended[..., 0].all()):
             break
-    return Translations(found.pieces[:, :, 0], found.scores[:, :, 0])
+    else:
+        found = ahead(longest % look, found)
+    return Translations(found.pieces[:, :, 0].clone(), found.scores[:, :, 0].clone())
+
+
+def lengthen(
+    model: TranslatorModel, rule: AttentionRule, batch: Batch, memory: Memory, beams: Beams, end: int
+) -> Beams:
+    """The best hypotheses that are one piece longer. What has ended goes on with the end token alone, at no cost."""
+    states, state = model.step(memory, list(zip(beams.hidden, beams.cells, strict=True)), beams.read)
+    log_p, likeliest = continuations(model, rule, states, batch, beams.scores.shape[2])
+    ended = beams.ended[..., None]
+    only = torch.where(torch.arange(log_p.shape[-1], device=log_p.device) == 0, 0.0, -torch.inf).to(log_p.dtype)
+    log_p, likeliest = torch.where(ended, only, log_p), torch.where(ended, end, likeliest)
+    scores, chosen = (beams.scores[..., None] + log_p).flatten(2).topk(beams.scores.shape[2], dim=-1)
+    origin = chosen // log_p.shape[-1]  # the hypothesis that is continued
+    piece = likeliest.flatten(2).gather(2, chosen)
+    before = beams.pieces.gather(2, origin[..., None].expand_as(beams.pieces))
+    return Beams(
+        pieces=before.index_copy_(3, beams.time[None], piece[..., None]),
+        scores=scores,
+        ended=beams.ended.gather(2, origin) | (piece == end),
+        read=piece,
+        time=beams.time + 1,
+        hidden=torch.stack([follow(h, origin) for h, _ in state]),
+        cells=torch.stack([follow(c, origin) for _, c in state]),
+    )
 
 
 def continuations(
@@ -79,25 +122,6 @@ def continuations(
     logits = model.read(states, rule(model.scores(states), batch.source_mask))
     best, likeliest = logits.topk(min(count, logits.shape[-1]), dim=-1)
     return best - logits.logsumexp(dim=-1, keepdim=True), likeliest
-
-
-def extend(
-    beams: Beams,
-    log_p: Float[Tensor, "replica batch beam best"],
-    likeliest: Int[Tensor, "replica batch beam best"],
-    end: int,
-) -> tuple[Beams, Int[Tensor, "replica batch beam"]]:
-    """The best hypotheses that are one piece longer, and which one each of them continues. What has ended goes on with
-    the end token alone, at no cost."""
-    ended = beams.ended[..., None]
-    only = torch.where(torch.arange(log_p.shape[-1], device=log_p.device) == 0, 0.0, -torch.inf).to(log_p.dtype)
-    log_p, likeliest = torch.where(ended, only, log_p), torch.where(ended, end, likeliest)
-    scores, chosen = (beams.scores[..., None] + log_p).flatten(2).topk(beams.scores.shape[2], dim=-1)
-    origin = chosen // log_p.shape[-1]
-    piece = likeliest.flatten(2).gather(2, chosen)
-    before = beams.pieces.gather(2, origin[..., None].expand_as(beams.pieces))
-    ended = beams.ended.gather(2, origin) | (piece == end)
-    return Beams(torch.cat([before, piece[..., None]], dim=-1), scores, ended), origin
 
 
 def follow(

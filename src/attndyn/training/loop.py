@@ -6,11 +6,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from attndyn.kernels.graph import Replayed
 from attndyn.tasks.base import Drawn
 from attndyn.tasks.sampler import Batch
 from attndyn.training.adam import FlatAdam
 from attndyn.training.condition import Condition
-from attndyn.training.graph import Replayed
 from attndyn.training.precision import Precision, operands, products
 
 NEVER = -1
