@@ -215,6 +215,23 @@ class Runner:
         self.pause = SAVE_SECONDS
         """Seconds between two saves: the more a save takes, the longer."""
 
+    def follow(self, conditions: Sequence[Condition], before: Sequence[dict[str, Any]] | None = None) -> None:
+        """Another stage: conditions that are trained behind those there are. They may add seeds to one of them."""
+        known = {(one.name, seed) for one in self.conditions for seed in one.seeds}
+        for name, seed in ((one.name, seed) for one in conditions for seed in one.seeds):
+            if (name, seed) in known:
+                raise UserError(f"seed {seed} of {name!r} was trained in an earlier stage")
+        begun = before is not None and len(before) > len(known)
+        self.chunks += plan(conditions, self.device, self._room, before if begun else None, len(known))
+        self.conditions = [*self.conditions, *conditions]
+        self.total = sum(work(chunk) for chunk in self.chunks)
+
+    @property
+    def trained(self) -> list[Row]:
+        """The rows of the conditions so far, and of no later stage that had been begun before an interruption."""
+        known = {(one.name, seed) for one in self.conditions for seed in one.seeds}
+        return [row for row in self.recorder.rows if (row.condition, row.replica) in known]
+
     def execute(self) -> None:
         """Trains all that is not trained yet. Raises KeyboardInterrupt after saving, if it is asked to stop."""
         save = self.recorder.resume()
