@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from attndyn.models import layers
 from attndyn.models.gru import GRU
 from attndyn.models.seq2seq import DotAttention, States, plain_modules
-from attndyn.models.specs import MultiHead, Origins
+from attndyn.models.specs import MultiHead, Origins, Seq2Seq
 from attndyn.tasks.sampler import Batch
 
 Parts = dict[str, nn.Module]
@@ -30,6 +30,8 @@ BASE, HEAD = 0, 1
 
 class MultiHeadModel(DotAttention):
     """States hold the queries of all heads side by side, and in the variant `authors` their values too."""
+
+    activation: Callable[[Tensor], Tensor]
 
     def __init__(self, spec: MultiHead, vocabulary: int, seeds: Sequence[int | Origins]) -> None:
         super().__init__()
@@ -126,7 +128,7 @@ def from_one_seed(spec: MultiHead, vocabulary: int, seed: int) -> Parts:
 def base_modules(spec: MultiHead, vocabulary: int) -> Parts:
     """What all heads share (in the variant `text` also the query map of a single head, which is then replaced)."""
     if spec.variant == "text":
-        return plain_modules(spec, vocabulary)
+        return plain_modules(Seq2Seq(spec.hidden, spec.reading), vocabulary)
     hidden = spec.hidden
     return {
         "embedding": nn.Embedding(vocabulary, hidden),

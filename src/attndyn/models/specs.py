@@ -56,17 +56,19 @@ class Seq2Seq(ModelSpec):
 
 
 @dataclass(frozen=True)
-class MultiHead(Seq2Seq):
+class MultiHead(ModelSpec):
     """The copying translator with several heads of `models/multihead.py`."""
 
+    hidden: int = 256
+    reading: Literal["code", "text"] = "code"
     heads: int = 8
     variant: Literal["text", "authors"] = "text"
     """Query maps W^(k) and summed contexts; or GRUs, also a context map for each head, and averaged contexts."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.heads < 1:
-            raise UserError(f"heads must be at least 1, not {self.heads}")
+        for name in ("hidden", "heads"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.variant == "authors" and self.reading == "text":
             raise UserError("the variant of the authors' program has no reading by the paper's equations")
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 STUDIES = {
     "copying": ("attndyn.studies.copying", "Copying"),
     "permuted-copying": ("attndyn.studies.permuted_copying", "PermutedCopying"),
+    "head-rescue": ("attndyn.studies.head_rescue", "HeadRescue"),
     "probe-locality": ("attndyn.studies.probe_locality", "ProbeLocality"),
     "learnability": ("attndyn.studies.learnability", "Learnability"),
     "initial-derivative": ("attndyn.studies.initial_derivative", "InitialDerivative"),
