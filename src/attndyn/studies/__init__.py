@@ -19,6 +19,7 @@ STUDIES = {
     "gated-toy": ("attndyn.studies.gated_toy", "GatedToy"),
     "word-translation": ("attndyn.studies.word_translation", "WordTranslation"),
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
+    "invariant": ("attndyn.studies.invariant", "Invariant"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
 }
 

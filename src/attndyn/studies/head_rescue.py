@@ -64,6 +64,8 @@ class HeadRescue(Study):
     """Good and bad heads that are looked for."""
     candidates: int = 400
     """Most heads that are tried for the pools."""
+    bad_below: float | None = None
+    """Accuracy below which, under all data seeds, a head is bad; if not given, .95, and .6 in the authors' program."""
     counts: tuple[int, ...] = (1, 2, 3, 4, 8, 16)
     """Numbers of random heads whose share of learning is compared."""
     base: int | None = None
@@ -96,6 +98,8 @@ class HeadRescue(Study):
             raise UserError(f"lr must be a number above 0, not {self.lr}")
         if self.pool < self.heads:
             raise UserError(f"pool must be at least the {self.heads} heads of a combination, not {self.pool}")
+        if self.bad_below is not None and not 0 < self.bad_below <= 0.95:
+            raise UserError(f"bad-below must be above 0 and at most .95, where a head is good, not {self.bad_below}")
         most = RANDOM_POOL if self.variant == "authors" else MOST
         for count in (*self.counts, self.heads):
             if not 1 <= count <= most:
@@ -117,9 +121,11 @@ class HeadRescue(Study):
         return f"{count} random heads" if count > 1 else "1 random head"
 
     @property
-    def bad_below(self) -> float:
+    def bad_line(self) -> float:
         from attndyn.studies.outcomes import BAD, LEARNED
 
+        if self.bad_below is not None:
+            return self.bad_below
         return BAD if self.variant == "authors" else LEARNED
 
     # --- what is trained, stage by stage
@@ -178,7 +184,6 @@ class HeadRescue(Study):
         return 0 if self.variant == "authors" else TRIES + run
 
     def condition(self, name: str, heads: int, seeds: Sequence[int], origins: Sequence[Origins]) -> Condition:
-        several = (Heads(every=self.steps),)
         return Condition(
             name=name,
             task=Permutations(self.length),
@@ -189,7 +194,7 @@ class HeadRescue(Study):
             batch=self.batch,
             optimiser=Adam(lr=self.lr),
             evaluation=self.evaluation,
-            readings=(Answers(every=self.every), *several),
+            readings=(Answers(every=self.every), Heads(every=self.steps)),
         )
 
     # --- what became of it
@@ -209,7 +214,7 @@ class HeadRescue(Study):
 
         from attndyn.studies.head_pools import Pools
 
-        return Pools(np.stack([self.results(metrics, name).accuracy for name in SINGLE], axis=1), self.bad_below)
+        return Pools(np.stack([self.results(metrics, name).accuracy for name in SINGLE], axis=1), self.bad_line)
 
     def results(self, metrics: Metrics, condition: str) -> Results:
         from attndyn.studies.outcomes import Results
@@ -285,7 +290,7 @@ class HeadRescue(Study):
             name="pools",
             title="Single heads",
             caption=f"Good: accuracy of at least .95 at step {self.steps} under all {TRIES} data seeds; bad: below "
-            f"{self.bad_below:g} under all. All in the weights of base {self.base_of(metrics)}.",
+            f"{self.bad_line:g} under all. All in the weights of base {self.base_of(metrics)}.",
             columns=("candidates", "good", "bad", "neither", "below .6 under all", "runs that learn"),
             rows=((pools.tried, len(pools.good), len(pools.bad), pools.tried - len(pools.good) - len(pools.bad),
                    pools.below(0.6), f"{pools.rate:.3f} of {pools.tried * TRIES}"),),
@@ -328,7 +333,7 @@ class HeadRescue(Study):
         if not learned.any():
             return None
         pruned = self.pruned(metrics, name)[learned]
-        look, first = (metrics.curves(name, f"{of} look").last[learned] for of in ("heads that", "head that"))
+        look, first = (metrics.curves(name, of).last[learned] for of in ("heads that look", "head that looks"))
         return (name, int(learned.sum()), f"{int((pruned >= 0.95).sum())} of {len(pruned)}",
                 float(np.median(pruned).round(3)), float(np.median(look)),
                 f"{int((first == 0).sum())} of {len(first)}")  # fmt: skip
