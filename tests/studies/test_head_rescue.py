@@ -159,6 +159,7 @@ def test_without_a_good_head_nothing_shows_that_one_is_enough() -> None:
     assert found["S-41"] == "differs"
     assert found["S-39"] == "not judged at this scale"
     judged = {claim.statement.id: claim.judgement for claim in STUDY.claims(metrics(candidates([BAD] * 48), kept))}
+    assert judged["H-02"].verdict == "not judged at this scale", "no other weights were tried"
     assert "0 good and 48 bad heads among 48 candidates" in judged["S-39"].measured
     assert "a good one and 7 bad ones are needed: more --candidates, or another --base" in judged["S-39"].why
 
@@ -179,10 +180,11 @@ def test_the_finding_counts() -> None:
 
 
 def test_the_page_has_its_parts_whatever_became_of_the_runs() -> None:
-    for made in ((bases(0, 2, 4), candidates(), models()), (candidates(), models(0, 0, 0, 0, 0))):
-        parts = {part.name: part for part in STUDY.figures(metrics(*made))}
+    given = replace(STUDY, base=5)
+    for study, made in ((STUDY, [bases(0, 2, 4), candidates(), models()]), (given, [candidates(), models(0, 0, 0)])):
+        parts = {part.name: part for part in study.figures(metrics(*made))}
         assert {"rescue", "pools", "counts", "shares", "pruned"} <= set(parts)
-        assert ("bases" in parts) == (len(made) == 3)
+        assert ("bases" in parts) == (study is STUDY)
     assert parts["pools"].rows == ((32, 12, 16, 4, 0, "0.417 of 96"),)
 
 

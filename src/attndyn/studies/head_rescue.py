@@ -230,10 +230,11 @@ class HeadRescue(Study):
 
         for name in metrics.conditions:
             yield from self.results(metrics, name).rows()
-        pools = self.pools(metrics)
-        for count, runs in self.trained_counts(metrics).items():
+        rate, counts = self.pools(metrics).rate, self.trained_counts(metrics)
+        for count in range(1, max(counts) + 1):
+            yield Row(SHARES, 0, count, "predicted share", 1 - (1 - rate) ** count)
+        for count, runs in counts.items():
             yield Row(SHARES, 0, count, "share", runs.count / runs.n)
-            yield Row(SHARES, 0, count, "predicted share", 1 - (1 - pools.rate) ** count)
 
     def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         from attndyn.studies.head_claims import judge

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attndyn.errors import UserError
 from attndyn.measures.knowledge_readings import LogitAndKnowledge
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from attndyn.theory.invariant import Fit
 
 NETWORK, LINEAR, TRANSLATOR = "classifier", "classifier, linear scores", "translator"
+SCORINGS: dict[str, Literal["network", "linear"]] = {NETWORK: "network", LINEAR: "linear"}
 TOPIC = {kind: f"topic words, {kind}" for kind in ("FC", "TC", "TL")}
 TOY = {f"toy from δ = {delta:g}": (delta, end) for delta, end in ((0.0, 12.0), (-2.0, 16.0), (-3.0, 22.0))}
 TOGETHER, ATTENDED = 0.9, 0.9
@@ -49,30 +50,39 @@ class Invariant(Study):
     )
     statements: ClassVar[tuple[Statement, ...]] = STATEMENTS
     demo: ClassVar[dict[str, Any]] = {
-        "seeds": 4, "length": 12, "words": 18, "width": 32, "hidden": 64, "batch": 64, "lr": 2e-3, "copy_steps": 120,
-        "keyword_steps": 240, "every": 3, "evaluation": 48, "epochs": 1500, "rate": 0.25, "sentences": 1250,
-        "topic_seeds": 2, "lengths": (8, 64), "widths": (64,),
+        "seeds": 4, "keyword_length": 20, "width": 32, "keyword_hidden": 32, "keyword_steps": 400, "length": 12,
+        "words": 18, "hidden": 64, "batch": 64, "lr": 2e-3, "steps": 120, "every": 4, "evaluation": 48,
+        "epochs": 1500, "rate": 0.25, "sentences": 1250, "topic_seeds": 2, "lengths": (8, 64), "widths": (64,),
     }  # fmt: skip
-    sizes: ClassVar[tuple[str, ...]] = ("length", "words", "width", "hidden", "batch", "lr", "epochs", "sentences")
+    sizes: ClassVar[tuple[str, ...]] = ("keyword_length", "width", "keyword_hidden", "keyword_batch", "keyword_lr",
+                                        "length", "words", "hidden", "batch", "lr", "epochs", "sentences")  # fmt: skip
 
     seeds: int = 5
     """Training runs of each network: seeds 0, 1, 2, …"""
-    length: int = 40
-    """Words in a sequence."""
-    words: int = 60
-    """Different words, for the classifier the keyword among them."""
+    keyword_length: int = 40
+    """Words in a sequence of the classifiers, and different words, the keyword among them."""
     width: int = 300
-    """Of the classifier's word vectors."""
-    hidden: int = 256
-    """Of the LSTMs."""
-    batch: int = 64
-    """Sequences in a training step."""
-    lr: float = 1e-3
-    """Adam's learning rate."""
+    """Of the classifiers' word vectors."""
+    keyword_hidden: int = 256
+    """Of their LSTM, in each direction."""
+    keyword_batch: int = 32
+    """Sequences in a training step of theirs."""
+    keyword_lr: float = 1e-3
+    """Their learning rate (Adam)."""
     keyword_steps: int = 600
-    """Training steps of the classifiers."""
-    copy_steps: int = 200
-    """Training steps of the translator."""
+    """Their training steps."""
+    length: int = 40
+    """Words in a sequence of the translator."""
+    words: int = 60
+    """Different words there."""
+    hidden: int = 256
+    """Of its LSTMs."""
+    batch: int = 128
+    """Sequences in a training step of it."""
+    lr: float = 1e-3
+    """Its learning rate (Adam)."""
+    steps: int = 200
+    """Its training steps."""
     every: int = 5
     """Steps between two readings."""
     evaluation: int = 50
@@ -92,13 +102,14 @@ class Invariant(Study):
 
     def __post_init__(self) -> None:
         self.at_least_one("seeds", "topic_seeds", "every", "evaluation")
-        if self.epochs < READ or min(self.keyword_steps, self.copy_steps) < 2 * self.every:
+        if self.epochs < READ or min(self.keyword_steps, self.steps) < 2 * self.every:
             raise UserError(
                 f"epochs must be at least {READ}, and a network be read twice on its way, not {self.epochs} epochs, "
-                f"{self.keyword_steps} and {self.copy_steps} steps with a reading every {self.every}"
+                f"{self.keyword_steps} and {self.steps} steps with a reading every {self.every}"
             )
-        if not 0 < self.lr < float("inf") or not self.rate > 0:
-            raise UserError(f"lr and rate must be above 0, not {self.lr} and {self.rate}")
+        for name in ("lr", "keyword_lr", "rate"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise UserError(f"{name.replace('_', '-')} must be a number above 0, not {getattr(self, name)}")
         if min(self.lengths, default=0) < 2 or min(self.widths, default=0) < 1:
             raise UserError(f"lengths must be at least 2 and widths 1, not {self.lengths} and {self.widths}")
         for _ in (*self.conditions(), *self.pieces()):  # impossible sizes are refused before anything runs
@@ -107,22 +118,23 @@ class Invariant(Study):
     # --- what is trained and integrated
 
     def conditions(self) -> Iterator[Condition]:
-        keyword = Keyword(self.length, self.words)
-        for name, scoring in ((NETWORK, "network"), (LINEAR, "linear")):
-            model = Classifier(width=self.width, hidden=self.hidden, scoring=scoring)  # type: ignore[arg-type]
-            yield self.condition(name, keyword, model, self.keyword_steps)
+        keyword = Keyword(self.keyword_length, self.keyword_length)
+        for name, scoring in SCORINGS.items():
+            model = Classifier(width=self.width, hidden=self.keyword_hidden, scoring=scoring)
+            rates: tuple[int, float, int] = (self.keyword_batch, self.keyword_lr, self.keyword_steps)
+            yield self.condition(name, keyword, model, *rates)
         copying = Subsets(self.length, of=self.words)
-        yield self.condition(TRANSLATOR, copying, Seq2Seq(self.hidden), self.copy_steps)
+        yield self.condition(TRANSLATOR, copying, Seq2Seq(self.hidden), self.batch, self.lr, self.steps)
 
-    def condition(self, name: str, task: Any, model: Any, steps: int) -> Condition:
+    def condition(self, name: str, task: Any, model: Any, batch: int, lr: float, steps: int) -> Condition:
         return Condition(
             name=name,
             task=task,
             model=model,
             seeds=tuple(range(self.seeds)),
             steps=steps,
-            batch=self.batch,
-            optimiser=Adam(lr=self.lr),
+            batch=batch,
+            optimiser=Adam(lr=lr),
             evaluation=self.evaluation,
             readings=(Answers(every=self.every), LogitAndKnowledge(every=self.every)),
         )
@@ -134,7 +146,7 @@ class Invariant(Study):
         for kind, name in TOPIC.items():
             for seed in range(self.topic_seeds):
                 measure = partial(_topic, task, kind, self.rate, self.epochs, seed)
-                yield Piece(condition=name, replica=seed, measure=measure, cost=30)
+                yield Piece(condition=name, replica=seed, measure=measure, cost=30.0)
         for name, (delta, end) in TOY.items():
             yield Piece(condition=name, measure=partial(_toy, delta, end))
         for length, width in self.reduced_sizes:
@@ -147,7 +159,7 @@ class Invariant(Study):
     @property
     def others(self) -> dict[str, int]:
         """m of each network; the translator also reads an end token."""
-        return {NETWORK: self.length - 1, LINEAR: self.length - 1, TRANSLATOR: self.length}
+        return {NETWORK: self.keyword_length - 1, LINEAR: self.keyword_length - 1, TRANSLATOR: self.length}
 
     # --- what was found
 
@@ -288,12 +300,11 @@ class Invariant(Study):
             y="x",
             x_title="strength y of the knowledge",
             y_title="attention logit x",
-            x_domain=(min(0.0, float(y.min())), float(1.03 * y.max())),
+            x_domain=(min(0.0, float(y.min())) - 0.03 * float(y.max()), float(1.03 * y.max())),
             y_domain=(min(0.0, float(x.min())) - margin, float(max(x.max(), predicted.max())) + margin),
             arrows=(),
             conditions=conditions,
             boundary=tuple(zip(along.tolist(), predicted.tolist(), strict=True)),
-            boundary_label="",
         )
 
     def _table(self, metrics: Metrics) -> Table:

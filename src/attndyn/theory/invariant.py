@@ -32,15 +32,17 @@ def level(x: Float[Array, "*shape"], others: float) -> Float[Array, "*shape"]:
 
 
 def logit(levels: Float[Array, "*shape"], others: float) -> Float[Array, "*shape"]:
-    """The x whose level this is: with ω + ln ω = level − ln m, it is level − ω."""
+    """The x whose level this is: with ω + ln ω = level − ln m it is level − ω = ln mω, of which the one that does not
+    cancel is taken."""
     from scipy.special import wrightomega
 
-    return np.asarray(levels - wrightomega(levels - np.log(others)))
+    omega = np.asarray(wrightomega(levels - np.log(others)))
+    return np.where(omega < 1, levels - omega, np.log(others * np.maximum(omega, 1)))
 
 
 def constant(x: Float[Array, "*shape"], y: Float[Array, "*shape"], others: float) -> Float[Array, "*shape"]:
     """x + eˣ/m − y²/2"""
-    return level(x, others) - y**2 / 2
+    return np.asarray(level(x, others) - y**2 / 2)
 
 
 def logit_at(
@@ -61,12 +63,11 @@ def reduced(time: float, state: Float[Array, "2"], length: int, width: int) -> t
 def reduced_path(
     length: int, width: int, points: int = 201
 ) -> tuple[Float[Array, " time"], Float[Array, " time"], Float[Array, " time"]]:
-    """(τ, w, D) from w = D = 0, until the position has 99 % of the attention and the map 99 % of its size."""
+    """(τ, w, D) from w = D = 0, until a w is 99 % of the √d at which nothing is left to learn."""
     from scipy.integrate import solve_ivp
 
     def done(time: float, state: Array, *sizes: int) -> float:
-        a = 1 / (1 + (length - 1) * np.exp(-state[1]))
-        return float(min(a - 0.99, state[0] / np.sqrt(width) - 0.99))
+        return float(state[0] / (1 + (length - 1) * np.exp(-state[1])) - 0.99 * np.sqrt(width))
 
     done.terminal, done.direction = True, 1  # type: ignore[attr-defined]
     end = 100.0 * length * width
