@@ -15,10 +15,12 @@ import torch
 
 from attndyn import runner as module
 from attndyn.kernels.graph import tensors
+from attndyn.measures.head_readings import Heads
 from attndyn.measures.pair_readings import PairScores, Translate
 from attndyn.measures.readings import Answers, Attention, Lexical, Scores
 from attndyn.models import Classifier, Learned, Seq2Seq, Translator, Uniform
 from attndyn.models.decoding import translate
+from attndyn.models.specs import MultiHead, Origins
 from attndyn.plan import Replica, Unit, listed
 from attndyn.runner import Runner, Worker
 from attndyn.store import atomic
@@ -103,6 +105,26 @@ def test_a_replica_does_not_know_its_neighbours() -> None:
         alone = metrics(replace(condition, seeds=(2,)))
         assert np.abs(losses(together, condition.name)[2] - losses(alone, condition.name)[0]).max() < 1e-3
     assert np.abs(losses(together) - losses(together, "uniform")).max() > 0.1
+
+
+@pytest.mark.parametrize("variant", ["text", "authors"])
+def test_several_heads_learn_as_on_the_cpu(tmp_path: Path, variant: str) -> None:
+    """Whatever heads, base and data a replica has, replicas with equally many heads are one program."""
+    origins = tuple(Origins(base, (4 * base, 1, 2), base) for base in range(4))
+    several = replace(
+        CONDITION,
+        model=MultiHead(64, heads=3, variant=variant),
+        origins=origins,
+        steps=100,
+        readings=(Answers(every=20), Heads(every=100)),
+    )
+    found = [metrics(several, device=device, precision="fp32") for device in ("cpu", "cuda")]
+    assert np.abs(losses(found[0]) - losses(found[1])).max() < 1e-3
+    for name in ("one head left", "one head in place of all"):
+        ends = [one.curves("control", name).last for one in found]
+        assert np.abs(ends[0] - ends[1]).max() <= 0.02
+    runner = make(tmp_path, several, replace(several, name="other"))
+    assert [[len(unit.replicas) for unit in chunk] for chunk in runner.chunks] == [[8]]
 
 
 def test_learned_and_uniform_are_one_program(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ class Live:
         self._read = self._step = 0
         self._start: tuple[int, float] | None = None
         self._estimated = False
+        self._total = 0
         self._shown = time.monotonic()
 
     def __call__(self, done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
@@ -37,6 +38,8 @@ class Live:
                 self._latest.setdefault(row.condition, {}).setdefault(row.metric, {})[row.replica] = row.value
                 self._step = row.step
         self._read = len(rows)
+        if total != self._total:  # another stage of the work begins
+            self._total, self._start, self._estimated = total, None, False
         if self._start is None:  # the first steps also pay for starting up
             self._start = (done, seconds)
             return

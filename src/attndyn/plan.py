@@ -14,6 +14,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from attndyn.models import rules
+from attndyn.models.specs import Origins
 from attndyn.tasks import base as tasks
 from attndyn.training.condition import Condition, beside
 
@@ -38,8 +39,8 @@ class Unit:
     replicas: tuple[Replica, ...]
 
     @property
-    def seeds(self) -> tuple[int, ...]:
-        return tuple(replica.seed for replica in self.replicas)
+    def seeds(self) -> tuple[int | Origins, ...]:
+        return tuple(replica.condition.origin(replica.seed) for replica in self.replicas)
 
     @property
     def steps(self) -> int:
@@ -90,14 +91,16 @@ def plan(
     device: str,
     room: Callable[[Unit], Room] = alone,
     before: Sequence[dict[str, Any]] | None = None,
+    first: int = 0,
 ) -> list[Chunk]:
     """The chunks in the order in which they are trained. `room` says how much of the device replicas like those of a
-    unit fill; a run that is continued keeps the chunks of `before`, as `listed` wrote them."""
+    unit fill; a run that is continued keeps the chunks of `before`, as `listed` wrote them; `first` is the place of
+    the first replica in the run."""
     pairs = [(condition, seed) for condition in conditions for seed in condition.seeds]
-    replicas = [Replica(condition, seed, place) for place, (condition, seed) in enumerate(pairs)]
+    replicas = [Replica(condition, seed, first + place) for place, (condition, seed) in enumerate(pairs)]
     if before:
-        last = max(entry["chunk"] for entry in before)
-        chunks = [[r for r in replicas if before[r.place]["chunk"] == number] for number in range(last + 1)]
+        numbers = sorted({before[r.place]["chunk"] for r in replicas})
+        chunks = [[r for r in replicas if before[r.place]["chunk"] == number] for number in numbers]
     elif device == "cpu":
         chunks = slices(replicas, CHUNK)
     else:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from attndyn.errors import UserError
 from attndyn.kernels.graph import Replayed
-from attndyn.plan import Chunk, Room, Unit, plan
+from attndyn.plan import SIDE_BY_SIDE, Chunk, Room, Unit, plan
 from attndyn.probes.trace import Trace
 from attndyn.process import cores, one_thread_each, stop_requests
 from attndyn.store.metrics import Row
@@ -211,11 +211,28 @@ class Runner:
         self.chunks = plan(conditions, device, self._room, before)
         self.threads = cores() if device == "cpu" else 1
         # CUDA cannot record on its default stream; and what goes to different ones runs at the same time
-        self.streams = [torch.cuda.Stream() for _ in range(max(map(len, self.chunks), default=0) * (device != "cpu"))]
+        self.streams = [torch.cuda.Stream() for _ in range(SIDE_BY_SIDE if device != "cpu" else 0)]
         self.total = sum(work(chunk) for chunk in self.chunks)
         self.seconds = 0.0
         self.pause = SAVE_SECONDS
         """Seconds between two saves: the more a save takes, the longer."""
+
+    def follow(self, conditions: Sequence[Condition], before: Sequence[dict[str, Any]] | None = None) -> None:
+        """Another stage: conditions that are trained behind those there are. They may add seeds to one of them."""
+        known = {(one.name, seed) for one in self.conditions for seed in one.seeds}
+        for name, seed in ((one.name, seed) for one in conditions for seed in one.seeds):
+            if (name, seed) in known:
+                raise UserError(f"seed {seed} of {name!r} was trained in an earlier stage")
+        begun = before is not None and len(before) > len(known)
+        self.chunks += plan(conditions, self.device, self._room, before if begun else None, len(known))
+        self.conditions = [*self.conditions, *conditions]
+        self.total = sum(work(chunk) for chunk in self.chunks)
+
+    @property
+    def trained(self) -> list[Row]:
+        """The rows of the conditions so far, and of no later stage that had been begun before an interruption."""
+        known = {(one.name, seed) for one in self.conditions for seed in one.seeds}
+        return [row for row in self.recorder.rows if (row.condition, row.replica) in known]
 
     def execute(self) -> None:
         """Trains all that is not trained yet. Raises KeyboardInterrupt after saving, if it is asked to stop."""

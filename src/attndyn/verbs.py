@@ -199,8 +199,9 @@ def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any]
             raise UserError(
                 f"{folder} was begun with {name} {before[name]}, not {engine[name]}; continue it so, or use --fresh"
             )
-    if list(before["conditions"]) != names:
-        other = ", ".join(sorted(set(before["conditions"]) ^ set(names)))
+    first = [name for name in before["conditions"] if name not in before.get("later", [])]
+    if first != names:
+        other = ", ".join(sorted(set(first) ^ set(names)))
         raise UserError(f"{folder} was begun with other data ({other}); use --fresh")
 
 
@@ -238,11 +239,12 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
         "settings": settings_of(study),
         "seeds": sorted({seed for one in conditions for seed in one.seeds} | {piece.replica for piece in pieces}),
         "conditions": names | {condition.name: spec.digest(condition) for condition in conditions},
+        "later": [],
         "replicas": listed(runner.chunks),
         "tokens": tokens_of(conditions),
         "versions": versions(),
         **engine,
-        "memory": before.get("memory", []) if before else runner.memory,
+        "memory": [*(before or {}).get("memory", []), *runner.memory],
         "revision": revision(),
         "command": command_of(study, scale),
         "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -253,10 +255,15 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     atomic.write_json(folder / INFO, info)
     study.begin(engine["device"].split()[0])
     runner.execute()
+    while later := list(study.then(Metrics(to_table(runner.trained)))):
+        runner.follow(later, before["replicas"] if before else None)
+        info |= _followed(info, later, runner, before)
+        atomic.write_json(folder / INFO, info)
+        runner.execute()
     _measure(pieces, runner)
     metrics, run = Metrics(to_table(recorder.rows)), Run(folder)
     recorder.rows += study.from_traces(metrics, run, engine["device"].split()[0])
-    recorder.finish(names, study.analyse(Metrics(to_table(recorder.rows))))
+    recorder.finish(info["conditions"], study.analyse(Metrics(to_table(recorder.rows))))
     whole = Metrics(run.metrics)
     shown = study.shown(run, whole)
     if shown is not None:
@@ -271,6 +278,23 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     }
     atomic.write_json(folder / INFO, info)
     checkpoint.clear(folder)
+
+
+def _followed(
+    info: dict[str, Any], later: Sequence[Condition], runner: Runner, before: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What run.json says when another stage begins."""
+    from attndyn.plan import listed
+
+    new = {one.name: spec.digest(one) for one in later if one.name not in info["conditions"]}
+    return {
+        "seeds": sorted({*info["seeds"], *(seed for one in later for seed in one.seeds)}),
+        "conditions": info["conditions"] | new,
+        "later": [*info["later"], *new],
+        "replicas": listed(runner.chunks),
+        "tokens": tokens_of(runner.conditions),
+        "memory": [*(before or {}).get("memory", []), *runner.memory],
+    }
 
 
 def tokens_of(conditions: Sequence[Condition]) -> dict[str, list[str] | str]:

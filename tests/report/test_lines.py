@@ -80,7 +80,7 @@ def test_a_path_runs_in_the_order_of_its_steps() -> None:
     assert [row["first"] for row in path] == [True, False, False]
     arrows = next(rows for rows in data if "dx" in rows[0])
     assert arrows == [{"x": 0.0, "y": 1.0, "dx": 0.5, "dy": 0.5}], "at rest there is no arrow"
-    assert spec["layer"][2]["encoding"]["text"]["value"] == "edge"
+    assert spec["layer"][-1]["encoding"]["text"]["value"] == "edge", "on top of the paths"
 
 
 def test_nothing_recorded_says_so() -> None:

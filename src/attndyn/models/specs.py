@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attndyn.errors import UserError
 
 if TYPE_CHECKING:
     from attndyn.models.base import Model
     from attndyn.models.classifier import ClassifierModel
+    from attndyn.models.multihead import MultiHeadModel
     from attndyn.models.proxy import ProxyModel
     from attndyn.models.seq2seq import Seq2SeqModel
     from attndyn.models.translator import TranslatorModel
@@ -20,8 +21,19 @@ if TYPE_CHECKING:
 class ModelSpec:
     """Data only; `build` makes the model of several seeds, with an answer for each token if not told otherwise."""
 
-    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> Model:
+    def build(self, vocabulary: int, seeds: Sequence[Any], outputs: int | None = None) -> Model:
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Origins:
+    """The random streams of a replica, where they are not all its seed's."""
+
+    base: int
+    """Of the initial weights that all heads share."""
+    heads: tuple[int, ...]
+    """Of the initial weights of each head."""
+    data: int
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,29 @@ class Seq2Seq(ModelSpec):
         if outputs not in (None, vocabulary):
             raise UserError(f"the copying translator answers with its own {vocabulary} tokens, not with {outputs}")
         return Seq2SeqModel(self, vocabulary, seeds)
+
+
+@dataclass(frozen=True)
+class MultiHead(ModelSpec):
+    """The copying translator with several heads of `models/multihead.py`."""
+
+    hidden: int = 256
+    reading: Literal["code", "text"] = "code"
+    heads: int = 8
+    variant: Literal["text", "authors"] = "text"
+    """Query maps W^(k) and summed contexts; or GRUs, also a context map for each head, and averaged contexts."""
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "heads"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.variant == "authors" and self.reading == "text":
+            raise UserError("the variant of the authors' program has no reading by the paper's equations")
+
+    def build(self, vocabulary: int, seeds: Sequence[int | Origins], outputs: int | None = None) -> MultiHeadModel:
+        from attndyn.models.multihead import MultiHeadModel
+
+        return MultiHeadModel(self, vocabulary, seeds)
 
 
 @dataclass(frozen=True)

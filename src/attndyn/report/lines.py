@@ -54,7 +54,7 @@ def points_chart(part: Points, metrics: "pa.Table") -> "alt.LayerChart":
 
 
 def phase_chart(part: Phase, metrics: "pa.Table") -> "alt.LayerChart":
-    """Grey arrows of one length, the dashed boundary, and each condition's path from its starting point."""
+    """Grey arrows of one length, each condition's paths from their starting points, and on top the dashed line."""
     import altair as alt
 
     shown = _shown(part, metrics)
@@ -72,17 +72,20 @@ def phase_chart(part: Phase, metrics: "pa.Table") -> "alt.LayerChart":
     )
     field = field.mark_point(shape="arrow", size=60, filled=True, color="#8a939c", opacity=0.65, strokeWidth=0.6)
     layers: list[Any] = [field.encode(x=x, y=y, angle=alt.Angle("angle:Q", scale=None))]
+    colour = _colour(metrics, shown, "stroke")
+    base = alt.Chart(alt.InlineData(values=paths)).encode(x=x, y=y, color=colour, tooltip=["condition:N"])
+    several = any(record["seed"] != paths[0]["seed"] for record in paths)
+    layers.append(
+        base.mark_line(strokeWidth=1.2 if several else 2.4, clip=True).encode(order="step:Q", detail="seed:N")
+    )
+    starts = base.transform_filter("datum.first").mark_point(filled=True, size=60, opacity=1, clip=True)
+    layers.append(starts)
     if part.boundary:
         line = [{"x": x, "y": y, "order": i} for i, (x, y) in enumerate(part.boundary)]
         edge = alt.Chart(alt.InlineData(values=line)).mark_line(strokeDash=[6, 4], strokeWidth=1.6, color="#7A7A7A")
         layers.append(edge.encode(x=x, y=y, order="order:Q"))
         label = alt.Chart(alt.InlineData(values=line[:1])).mark_text(align="left", baseline="bottom", dx=10, dy=-4)
         layers.append(label.encode(x=x, y=y, text=alt.value(part.boundary_label)))
-    colour = _colour(metrics, shown, "stroke")
-    base = alt.Chart(alt.InlineData(values=paths)).encode(x=x, y=y, color=colour, tooltip=["condition:N"])
-    layers.append(base.mark_line(strokeWidth=2.4, clip=True).encode(order="step:Q", detail="seed:N"))
-    starts = base.transform_filter("datum.first").mark_point(filled=True, size=60, opacity=1, clip=True)
-    layers.append(starts)
     figure = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, description=part.title)
     return figure.configure(**vega_config())
 

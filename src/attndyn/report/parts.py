@@ -69,7 +69,7 @@ class Phase(_Part):
     conditions: tuple[str, ...] = ()
     """Empty: all, in the order in which they were recorded."""
     boundary: tuple[tuple[float, float], ...] = ()
-    """A dashed line between two kinds of fate."""
+    """A dashed line: between two kinds of fate, or where a theory has the trajectories."""
     boundary_label: str = ""
 
 

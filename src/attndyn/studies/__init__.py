@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 STUDIES = {
     "copying": ("attndyn.studies.copying", "Copying"),
     "permuted-copying": ("attndyn.studies.permuted_copying", "PermutedCopying"),
+    "head-rescue": ("attndyn.studies.head_rescue", "HeadRescue"),
     "probe-locality": ("attndyn.studies.probe_locality", "ProbeLocality"),
     "learnability": ("attndyn.studies.learnability", "Learnability"),
     "initial-derivative": ("attndyn.studies.initial_derivative", "InitialDerivative"),
     "gated-toy": ("attndyn.studies.gated_toy", "GatedToy"),
     "word-translation": ("attndyn.studies.word_translation", "WordTranslation"),
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
+    "invariant": ("attndyn.studies.invariant", "Invariant"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
 }
 

@@ -100,6 +100,12 @@ class Study:
         """What is trained."""
         yield from ()
 
+    def then(self, metrics: Metrics) -> Iterator[Condition]:
+        """What is trained next, given what was measured so far: asked after each stage, until there is nothing more.
+        It depends on the settings and these metrics alone, so that an interrupted run can be continued. New seeds of a
+        condition of an earlier stage may come under its name."""
+        yield from ()
+
     def pieces(self) -> Iterator[Piece]:
         """What is measured without training. Input that cannot be used is refused here, before anything is written."""
         yield from ()

@@ -22,29 +22,18 @@ STAGE = 0.5
 """A stage is reached when the peak is right at more than this share of the target positions."""
 
 
-class Outcomes:
-    """What became of the runs of one condition within the first `steps` steps. The stages of α and β are those of
-    the readings "attention …" and "probe …": `right` for the right position, `on word` for the right word."""
+class Results:
+    """Which runs of one condition learned within the first `steps` steps."""
 
-    def __init__(self, metrics: Metrics, condition: str, steps: int, stage: str = "right") -> None:
+    def __init__(self, metrics: Metrics, condition: str, steps: int) -> None:
         self.condition, self.steps = condition, steps
         accuracy = metrics.curves(condition, "accuracy").until(steps)
-        attention, probe = (metrics.curves(condition, f"{of} {stage}").until(steps) for of in ("attention", "probe"))
         self.seeds, self.n = accuracy.replicas, len(accuracy.replicas)
         self.accuracy = accuracy.last
         self.learned = self.accuracy >= LEARNED
         self.count = int(self.learned.sum())
         self.failed = self.n - self.count
         self.learned_at = first_step(accuracy, LEARNED)
-        self.attention_at, self.probe_at = first_step(attention, STAGE), first_step(probe, STAGE)
-        # α on its way before β has arrived
-        self.overlaps = (first_step(attention, 0.25) < first_step(probe, 0.75))[self.learned]
-
-    @property
-    def gaps(self) -> np.ndarray:
-        """Steps from β's stage to α's, in the runs that learned and reached both."""
-        gaps = (self.attention_at - self.probe_at)[self.learned]
-        return np.asarray(gaps[~np.isnan(gaps)])
 
     @property
     def failures(self) -> np.ndarray:
@@ -64,15 +53,43 @@ class Outcomes:
 
     def rows(self) -> Iterable[Row]:
         """The outcomes as metrics."""
-        columns = {
-            "learned": self.learned.astype(float),
-            "learned at": self.learned_at,
+        for metric, values in self.columns().items():
+            for seed, value in zip(self.seeds.tolist(), values.tolist(), strict=True):
+                yield Row(self.condition, seed, self.steps, metric, value)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        return {"learned": self.learned.astype(float), "learned at": self.learned_at}
+
+    def median_at(self, steps: np.ndarray) -> float | None:
+        """The median step over the runs that learned; None if none did."""
+        reached = steps[self.learned]
+        reached = reached[~np.isnan(reached)]
+        return float(np.median(reached)) if len(reached) else None
+
+
+class Outcomes(Results):
+    """Also the stages on the way: those of the readings "attention …" and "probe …", `right` for the right position,
+    `on word` for the right word."""
+
+    def __init__(self, metrics: Metrics, condition: str, steps: int, stage: str = "right") -> None:
+        super().__init__(metrics, condition, steps)
+        attention, probe = (metrics.curves(condition, f"{of} {stage}").until(steps) for of in ("attention", "probe"))
+        self.attention_at, self.probe_at = first_step(attention, STAGE), first_step(probe, STAGE)
+        # α on its way before β has arrived
+        self.overlaps = (first_step(attention, 0.25) < first_step(probe, 0.75))[self.learned]
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Steps from β's stage to α's, in the runs that learned and reached both."""
+        gaps = (self.attention_at - self.probe_at)[self.learned]
+        return np.asarray(gaps[~np.isnan(gaps)])
+
+    def columns(self) -> dict[str, np.ndarray]:
+        return {
+            **super().columns(),
             "probe stage at": self.probe_at,
             "attention stage at": self.attention_at,
         }
-        for metric, values in columns.items():
-            for seed, value in zip(self.seeds.tolist(), values.tolist(), strict=True):
-                yield Row(self.condition, seed, self.steps, metric, value)
 
     def example(self, learned: bool) -> int | None:
         """A seed to show: the first that learned, or the one that failed most; None if there is none."""
@@ -107,12 +124,6 @@ class Outcomes:
                 means = [float(value[chosen].mean().round(3)) for value in values]
                 yield (f"{self.condition}: {word}", int(chosen.sum()), *means)
 
-    def median_at(self, steps: np.ndarray) -> float | None:
-        """The median step over the runs that learned; None if none did."""
-        reached = steps[self.learned]
-        reached = reached[~np.isnan(reached)]
-        return float(np.median(reached)) if len(reached) else None
-
 
 def first_step(curves: Curves, level: float) -> np.ndarray:
     """The first step at which each replica is above the level; NaN: never."""
@@ -137,18 +148,18 @@ def share(successes: int, n: int, of: str) -> Judgement:
     )
 
 
-def always_learned(runs: Outcomes, published: tuple[int, int] = (20, 20)) -> Judgement:
+def always_learned(runs: Results, published: tuple[int, int] = (20, 20)) -> Judgement:
     """Every run learns; a failure or two among many is not yet a difference from the published runs."""
     return _without_exception(runs, runs.failed, published, "less")
 
 
-def never_learned(runs: Outcomes, later_on: str = "", published: tuple[int, int] = (0, 20)) -> Judgement:
+def never_learned(runs: Results, later_on: str = "", published: tuple[int, int] = (0, 20)) -> Judgement:
     """No run learns; `later_on` says what became of them after the step at which they are judged."""
     found = _without_exception(runs, runs.count, published, "greater")
     return replace(found, why="; ".join(filter(None, (found.why, later_on))))
 
 
-def _without_exception(runs: Outcomes, exceptions: int, published: tuple[int, int], alternative: str) -> Judgement:
+def _without_exception(runs: Results, exceptions: int, published: tuple[int, int], alternative: str) -> Judgement:
     verdict = verdicts.HOLDS
     if exceptions:
         p = verdicts.fisher(runs.count, runs.n, *published, alternative=alternative)
@@ -232,7 +243,7 @@ def fails_like(runs: Outcomes, published: list[tuple[int, int]]) -> Judgement:
     )
 
 
-def easier(one: Outcomes, other: Outcomes) -> Judgement:
+def easier(one: Results, other: Results) -> Judgement:
     """A larger share of `one` learns."""
     tests = {
         verdicts.HOLDS: verdicts.fisher(one.count, one.n, other.count, other.n, alternative="greater"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
 from attndyn.models.rules import Learned
-from attndyn.models.specs import ModelSpec
+from attndyn.models.specs import ModelSpec, Origins
 from attndyn.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Condition:
     """Fixed evaluation examples."""
     readings: tuple[Any, ...] = ()
     """What is measured, and how often (`measures/readings.py`)."""
+    origins: tuple[Origins, ...] = ()
+    """For each of the seeds the random streams it stands for, where weights and data do not all come from it."""
     best: tuple[str, ...] = ()
     """Where the weights are kept (`Run.weights`), such as "lowest loss" or "highest accuracy" of the readings."""
 
@@ -99,6 +101,8 @@ class Condition:
                 )
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"a condition needs seeds, each of them once, not {self.seeds}")
+        if self.origins and len(self.origins) != len(self.seeds):
+            raise UserError(f"a condition of {len(self.seeds)} seeds was given {len(self.origins)} origins")
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -106,3 +110,7 @@ class Condition:
         optimiser = replace(self.optimiser, lr=0.0, decay=0.0, frozen=())
         rest = [getattr(self, name) for name in SHAPE]
         return (self.task.shape, optimiser, *rest)
+
+    def origin(self, seed: int) -> int | Origins:
+        """What the random streams of one of its seeds are made from."""
+        return self.origins[self.seeds.index(seed)] if self.origins else seed

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from attndyn.kernels.graph import Replayed
+from attndyn.models.specs import Origins
 from attndyn.tasks.base import Drawn
 from attndyn.tasks.sampler import Batch
 from attndyn.training.adam import FlatAdam
@@ -20,10 +21,10 @@ class Trainer:
     """Trains the replicas of `seeds` under one condition, step by step, on one device."""
 
     def __init__(
-        self, condition: Condition, seeds: Sequence[int], device: str = "cpu", precision: Precision = "fp32"
+        self, condition: Condition, seeds: Sequence[int | Origins], device: str = "cpu", precision: Precision = "fp32"
     ) -> None:
         self.condition, self.seeds, self.precision = condition, tuple(seeds), precision
-        self.task = condition.task.build(seeds, device)
+        self.task = condition.task.build([seed.data if isinstance(seed, Origins) else seed for seed in seeds], device)
         self.model = condition.model.build(condition.task.vocabulary, seeds, condition.task.outputs).to(device)
         condition.task.embed(self.model.embedding.weight.data)
         self.optimiser = FlatAdam(self.model, condition.optimiser)
