@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attndyn.errors import UserError
-from attndyn.measures.alignment import Gold, links, read_gold, score
+from attndyn.measures.alignment import links, score
+from attndyn.tasks.gold import Gold, read_gold
 from attndyn.tasks.text import pairs
 
 SIZE = 4
