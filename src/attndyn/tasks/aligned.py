@@ -54,10 +54,13 @@ class AlignedText(PieceText):
         across = next((piece for piece in plain.words if "▁" in piece.strip("▁")), None)
         if across is not None:
             raise UserError(f"{self.model} has pieces that go across words ({across!r}): no word has pieces of its own")
-        pieces, numbers = zip(*(in_words(plain.model, side, plain.words) for side in sides["valid"][:2]), strict=True)
-        pairs, short = self.cut(*pieces, sides["valid"].names)
-        words_of, _ = self.cut(*numbers, sides["valid"].names)
-        kept = {"valid": [sides["valid"].target[line] for line in short]}
+        valid = sides["valid"]
+        (source, source_words), (target, target_words) = (
+            in_words(plain.model, lines, plain.words) for lines in (valid.source, valid.target)
+        )
+        pairs, short = self.cut(source, target, valid.names)
+        words_of, _ = self.cut(source_words, target_words, valid.names)
+        kept = {"valid": [valid.target[line] for line in short]}
         return AlignedExamples(
             plain.train, pairs, plain.words, plain.answers, plain.model, plain.references | kept, plain.kept,
             gold=[gold[line] for line in short], words_of=words_of, whole=whole(sides, short),
@@ -97,13 +100,14 @@ class AlignedText(PieceText):
         files = {split: existing(found.folder / split, language) for split in ("train", "valid")}
         plain = {split: [tokenise(line) for line in sentences(file)] for split, file in files.items()}
         cipher = Cipher(word for lines in plain.values() for line in lines for word in line)
-        sides, gold = {}, []
+        sides, gold = {}, {}
         for split, lines in plain.items():
             translated = [cipher.translate(line) for line in lines]
             texts = [" ".join(line) for line in lines], [" ".join(line) for line, _ in translated]
-            sides[split] = Sides(*(texts if self.target == LANGUAGE else texts[::-1]), names=f"{files[split]} in cipher")
-            gold = [links if self.target == LANGUAGE else links.swapped() for _, links in translated]
-        return sides, gold
+            ahead = self.target == LANGUAGE
+            sides[split] = Sides(*(texts if ahead else texts[::-1]), names=f"{files[split]} in cipher")
+            gold[split] = [links if ahead else links.swapped() for _, links in translated]
+        return sides, gold["valid"]
 
 
 def existing(start: Path, ending: str) -> Path:
@@ -115,9 +119,7 @@ def existing(start: Path, ending: str) -> Path:
     raise UserError(f"{start.with_name(f'{start.name}.{ending}')}: no such file, neither plain nor packed (.xz, .gz)")
 
 
-def in_words(
-    model: sentencepiece.SentencePieceProcessor, lines: list[str], pieces: list[str]
-) -> tuple[Text, Text]:
+def in_words(model: sentencepiece.SentencePieceProcessor, lines: list[str], pieces: list[str]) -> tuple[Text, Text]:
     """The lines in pieces, <s> and </s> around them, and for each piece its word."""
     found, numbers = [], []
     for line in lines:

@@ -1,4 +1,4 @@
-"""A language made for its gold links: every word of a real sentence gets a cipher word, and some neighbours swap places.
+"""A language made for its gold links: every word of a sentence gets a cipher word, and some neighbours swap places.
 
 A cipher word is a few drawn syllables, the same wherever the word stands and different for every word. A word has one
 of two classes, drawn too; where a word of the first class stands before one of the second, they change places, from
