@@ -189,7 +189,7 @@ class Judge:
             name="variants",
             title="Other ways to read the attention",
             caption="At the end of training. α of the next piece: the links of a target piece are read where the piece "
-            "behind it is predicted. Without <s> and </s>: every target piece has a link, even if α has its peak there.",
+            "behind it is predicted. Without <s> and </s>: every piece has a link, even if α has its peak on an end.",
             columns=("", "AER", "interval"),
             rows=tuple(rows),
         )

@@ -77,10 +77,9 @@ class LinkedPairs(Pairs):
 
     def marks(self) -> np.ndarray:
         found = np.zeros(len(self.source), np.uint8)
-        number_of_pair = self.sentence[self.rows.text.cpu().numpy()]
-        for place, n, i, j in zip(
-            range(len(found)), number_of_pair.tolist(), self.source_word.tolist(), self.target_word.tolist(), strict=True
-        ):  # fmt: skip
+        pair = self.sentence[self.rows.text.cpu().numpy()]
+        numbers = zip(pair.tolist(), self.source_word.tolist(), self.target_word.tolist(), strict=True)
+        for place, (n, i, j) in enumerate(numbers):
             found[place] = ((i, j) in self.gold[n].possible) + ((i, j) in self.gold[n].sure)
         return found
 

@@ -41,9 +41,9 @@ class AttentionAsAlignment(TranslationStudy):
     parts: ClassVar[tuple[Literal["valid", "train"], ...]] = ("valid",)
     pairs_are: ClassVar[str] = "gold pairs"
     demo: ClassVar[dict[str, Any]] = {
-        "corpus": "tatoeba-cipher", "source_language": "en", "target_language": "cipher", "vocabulary": 1500,
-        "seeds": 2, "uniform": 2, "steps": 1000, "batch": 32, "lr": 3e-3, "hidden": 64, "dropout": 0.1, "every": 100,
-        "early": (25, 50, 75, 150), "evaluation": 60, "beams": 1, "cut": 30, "epochs": 15,
+        "corpus": "tatoeba-cipher", "source_language": "en", "target_language": "cipher", "vocabulary": 1200,
+        "seeds": 3, "uniform": 2, "steps": 800, "batch": 24, "lr": 3e-3, "hidden": 48, "dropout": 0.1, "every": 100,
+        "early": (50, 150, 250, 350, 450), "evaluation": 50, "beams": 1, "cut": 30, "epochs": 15,
     }  # fmt: skip
 
     corpus: str = "europarl_de_en"
@@ -54,8 +54,6 @@ class AttentionAsAlignment(TranslationStudy):
     and i?j (possible), the position in the source first, from 0."""
     uniform: int = 4
     """Runs under uniform attention."""
-    steps: int = 26_340
-    """Training steps."""
     every: int = 1000
     """Steps between two checkpoints."""
     early: tuple[int, ...] = (100, 250, 500, 750, 1250, 1500, 1750)

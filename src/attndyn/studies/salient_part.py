@@ -118,10 +118,7 @@ class Part:
 def model_at(study: SalientWords, condition: Condition, run: Run, seeds: list[int], best: str, device: str) -> Model:
     """The models of several seeds with the weights that were kept."""
     model = condition.model.build(study.task.vocabulary, seeds, study.task.outputs)
-    kept = [run.weights(condition.name, seed, best) for seed in seeds]
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(torch.stack([torch.as_tensor(weights[name]) for weights in kept]))
+    model.fill([run.weights(condition.name, seed, best) for seed in seeds])
     return model.to(device).eval()
 
 

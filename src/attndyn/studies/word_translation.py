@@ -47,8 +47,8 @@ class WordTranslation(TranslationStudy):
     }  # fmt: skip
 
     corpus: str = "multi30k"
-    """multi30k, tatoeba_de_en, tatoeba_es_en, tatoeba_nl_en, europarl_de_en, tatoeba-sample (ships with attndyn); or a
-    folder with train.de and train.en, valid.de, …"""
+    """multi30k, iwslt14_de_en, news_en_nl, news_en_pt, news_it_pt, tatoeba_de_en, tatoeba_es_en, tatoeba_nl_en,
+    europarl_de_en, tatoeba-sample (ships with attndyn); or a folder with train.de and train.en, valid.de, …"""
     linear: int = 1
     """Runs with a linear head."""
 
@@ -66,7 +66,7 @@ class WordTranslation(TranslationStudy):
     def conditions(self) -> Iterator[Condition]:
         yield from super().conditions()
         if self.linear:
-            best = BestAttention(every=self.steps)
+            best = BestAttention(every=self.length)
             readings = tuple(reading for reading in self.readings(influence=False) if reading.on == "valid")
             yield self.condition(LINEAR, model=replace(self.model, head="linear"), readings=(*readings, best))
         yield self.proxy()
