@@ -23,7 +23,7 @@ from attndyn.studies.alignment_claims import steps as listed
 from attndyn.studies.alignment_names import ALIGNMENT, ALPHA, CHANCE, IBM_PIECES, UNIFORM_BETA
 from attndyn.studies.base import Judgement
 from attndyn.studies.translation_study import TranslationStudy
-from attndyn.tasks.aligned import AlignedText
+from attndyn.tasks.aligned import CIPHER, AlignedText
 from attndyn.training.condition import Condition
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ class AttentionAsAlignment(TranslationStudy):
 
     def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         yield from Judge(self, metrics).all()
+
+    @property
+    def caveat(self) -> str:
+        return "made text, in which every word has one translation" if self.corpus == CIPHER else ""
 
     def finding(self, metrics: Metrics) -> str:
         judge = Judge(self, metrics)
