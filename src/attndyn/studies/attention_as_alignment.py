@@ -100,7 +100,7 @@ class AttentionAsAlignment(TranslationStudy):
         return (
             f"Against gold links the attention ends at an alignment error rate of {end:.2f}; the dictionary learned "
             f"under uniform attention reaches {dictionary:.2f}, IBM Model 1 {counted:.2f}, random links {chance:.2f}. "
-            f"Halfway: the dictionary at step {listed(judge.stage(UNIFORM_BETA))}, the attention at step "
+            f"Halfway: the dictionary at steps {listed(judge.stage(UNIFORM_BETA))}, the attention at steps "
             f"{listed(judge.stage(ALPHA))}."
         )
 

@@ -11,18 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attndyn.measures.flat import Texts
 from attndyn.measures.translation import scorer
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
+from attndyn.studies.read_part import ReadPart
 from attndyn.studies.translation_names import LINEAR, PROXY, STANDARD, UNIFORM
 from attndyn.tasks.corpus import loaded
 from attndyn.tasks.ragged import examined_lines
 from attndyn.theory.ibm1 import count_table, ibm1, translation
 
 if TYPE_CHECKING:
-    from attndyn.store.folder import Run
-    from attndyn.store.metrics import Metrics
     from attndyn.studies.translation_study import TranslationStudy
     from attndyn.tasks.pieces import PieceExamples
 
@@ -34,39 +32,26 @@ Curve = dict[tuple[str, int, int], float]
 
 
 @dataclass
-class Pairs:
+class Pairs(ReadPart):
     """One part of the corpus with all that was read on it."""
 
     study: TranslationStudy
-    metrics: Metrics
-    run: Run
-    device: str
-    name: str
-    """valid or train"""
 
     def __post_init__(self) -> None:
         examples: PieceExamples = loaded(self.study.task)  # type: ignore[assignment]
         self.examples = examples
-        self.steps = self.metrics.curves(STANDARD, "accuracy").steps.tolist()
-        self.prefix = "" if self.name == "valid" else "train "
         whole: Any = {"valid": examples.valid, "train": examples.train}[self.name]
         lines = examined_lines(examples.train, examples.valid, self.study.evaluation, self.name)
         self.pairs = whole.take(lines)
         self.references = [examples.references[self.name][line] for line in lines]
         self.sentence = self.pairs.target.rows
         """The pair of each row."""
-        lengths = self.pairs.source.lengths[self.sentence]
-        self.rows = Texts(torch.as_tensor(lengths, device=self.device))
-        self.chance = np.ceil(0.05 * lengths) / lengths
-        """Â of each row: without ties, ⌈.05 L⌉ / L."""
+        self.prepare(self.pairs.source.lengths[self.sentence], STANDARD)
         row = self.rows.text.cpu().numpy()
         inside = np.arange(len(row)) - self.rows.first.cpu().numpy()[row]
         self.source = self.pairs.source.ids[self.pairs.source.offsets[self.sentence[row]] + inside]
         self.target = self.pairs.target.ids[row]
         """The source and the target piece of each number."""
-
-    def scores(self, condition: str, seed: int, step: int, name: str) -> Tensor:
-        return torch.as_tensor(self.run.array(condition, seed, step, self.prefix + name), device=self.device)
 
     @cached_property
     def bleu(self) -> Curve:
@@ -110,18 +95,6 @@ class Pairs:
     def links(self) -> np.ndarray:
         """For each row the source position that IBM Model 1 chooses after five passes; −1: none."""
         return ibm1(self.examples.train, iterations=5).align(self.pairs)
-
-    def agreeing(self, peaks: dict[Any, Tensor], condition: str, name: str) -> dict[Any, np.ndarray]:
-        """A(u, v) of every row for each u, given by its peaks, with v a scoring of a condition: [seed, step, row]."""
-        seeds = self.study.seeds_of(condition)
-        found = {key: np.zeros((len(seeds), len(self.steps), len(self.sentence)), dtype=bool) for key in peaks}
-        for i, seed in enumerate(seeds):
-            for j, step in enumerate(self.steps):
-                values = self.scores(condition, seed, step, name)
-                limits = self.rows.limits(values)
-                for key, places in peaks.items():
-                    found[key][i, j] = self.rows.agreement(places, values, limits).cpu().numpy()
-        return found
 
     def entry(self, table: str, name: str, values: np.ndarray) -> Iterator[Row]:
         """The mean of [run …, row] with its interval, and that of its distance from chance."""

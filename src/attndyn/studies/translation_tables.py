@@ -20,6 +20,7 @@ from torch import Tensor
 from attndyn.measures.agreement import xi
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
+from attndyn.studies.read_part import highest
 from attndyn.studies.translation_names import COLUMNS, DICTIONARY, RANKS, STANDARD, SUMMARY, TABLES, UNIFORM
 from attndyn.studies.translation_part import Pairs, bleu_rows
 
@@ -32,11 +33,6 @@ RANKED = 1000
 """Most positions for Kendall's τ."""
 WORDS = 15
 """Entries of the dictionary that are followed along training."""
-
-
-def highest(found: np.ndarray) -> np.ndarray:
-    """[seed, row] at the step of each seed's largest mean, out of [seed, step, row]."""
-    return found[np.arange(len(found)), np.nanmean(found, axis=2).argmax(axis=1)]
 
 
 def tables(study: WordTranslation, metrics: Metrics, run: Run, device: str) -> Iterator[Row]:
