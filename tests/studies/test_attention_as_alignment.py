@@ -147,6 +147,14 @@ def test_a_corpus_without_links(settings: dict, tmp_path: Path, capsys: pytest.C
     assert not out.exists()
 
 
+def test_no_sure_link_among_what_is_read(settings: dict, tmp_path: Path) -> None:
+    few = made(tmp_path)
+    (tmp_path / "few.gold").write_text("0?0\n" * 11 + "0-0\n")
+    study = find("attention-as-alignment").at("demo", **settings | few | {"evaluation": 5})
+    with pytest.raises(UserError, match="none of the 5 gold pairs that are read has a sure link"):
+        list(study.conditions())
+
+
 def test_the_links_are_counted(run: attndyn.Run) -> None:
     metrics = Metrics(run.metrics)
     assert metrics.curves("summary", "sure links").values.item() == 67

@@ -85,7 +85,7 @@ STATEMENTS = (
         "A-06",
         "the attention finds the links that the dictionary had",
         "share of the sure links that α has in the end, of those that β_uf had where its AER was lowest, minus that "
-        "of the others: as A-03",
+        "of the others: as A-03; not judged if β_uf had none of them, or all",
     ),
     _own(
         "A-07",
@@ -123,12 +123,13 @@ class Judge:
         yield "A-03", self.apart(UNIFORM_BETA, f"lowest {UNIFORM_BETA}")
         yield "A-04", self.apart(min(IBM_PIECES, IBM_WORDS, key=lambda name: self.value(f"AER of {name}")))
         yield "A-05", self.apart(PROXY_BETA, second=UNIFORM_BETA, margin=ALIKE)
-        interval = self.interval("found of known minus other links")
-        yield "A-06", Judgement(
-            measured=f"{100 * self.value('found of known links'):.0f} % against "
-            f"{100 * self.value('found of other links'):.0f} %",
-            interval=interval, n=self.study.seeds, verdict=by_sign(interval),
-        )  # fmt: skip
+        if "found of known links" in self.metrics.curves_of(SUMMARY):
+            interval = self.interval("found of known minus other links")
+            yield "A-06", Judgement(
+                measured=f"{100 * self.value('found of known links'):.0f} % against "
+                f"{100 * self.value('found of other links'):.0f} %",
+                interval=interval, n=self.study.seeds, verdict=by_sign(interval),
+            )  # fmt: skip
         yield "A-07", self.apart(min(LATE, EARLY, key=lambda name: self.value(f"AER of {name}")))
 
     def before(self, name: str, matched: bool) -> Judgement:

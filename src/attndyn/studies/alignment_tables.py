@@ -230,10 +230,11 @@ class Tables:
               for a, k, g in zip(alpha, beta, part.gold, strict=True)] for beta in known]
             for alpha in attended
         ], dtype=np.float64)  # fmt: skip
-        draws = [verdicts.resampled_ratios(counts[..., n], counts[..., n + 1]) for n in (0, 2)]
         total = counts.sum(axis=(0, 1, 2))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares = total[0] / total[1], total[2] / total[3]
+        if not total[1] or not total[3]:
+            return  # it had none of the links, or all
+        draws = [verdicts.resampled_ratios(counts[..., n], counts[..., n + 1]) for n in (0, 2)]
+        shares = total[0] / total[1], total[2] / total[3]
         yield Row(SUMMARY, 0, 0, "found of known links", float(shares[0]))
         yield Row(SUMMARY, 0, 0, "found of other links", float(shares[1]))
         yield from spread(

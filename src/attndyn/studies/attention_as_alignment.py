@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+from attndyn.errors import UserError
 from attndyn.report.parts import Curves, Part
 from attndyn.studies.alignment_claims import STATEMENTS, Judge
 from attndyn.studies.alignment_claims import steps as listed
@@ -24,12 +25,14 @@ from attndyn.studies.alignment_names import ALIGNMENT, ALPHA, CHANCE, IBM_PIECES
 from attndyn.studies.base import Judgement
 from attndyn.studies.translation_study import TranslationStudy
 from attndyn.tasks.aligned import CIPHER, AlignedText
+from attndyn.tasks.corpus import loaded
 from attndyn.training.condition import Condition
 
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics, Row
     from attndyn.studies.translation_part import Pairs
+    from attndyn.tasks.aligned import AlignedExamples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,13 @@ class AttentionAsAlignment(TranslationStudy):
         )  # fmt: skip
 
     def conditions(self) -> Iterator[Condition]:
+        from attndyn.tasks.ragged import examined_lines
+
         yield from super().conditions()
+        examples = cast("AlignedExamples", loaded(self.task))
+        read = examined_lines(examples.train, examples.valid, self.evaluation, "valid")
+        if not any(examples.gold[line].sure for line in read):
+            raise UserError(f"none of the {len(read)} gold pairs that are read has a sure link")
         yield self.proxy()
 
     def part(self, metrics: Metrics, run: Run, device: str = "cpu") -> Pairs:
