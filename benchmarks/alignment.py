@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from attndyn.measures.alignment import Gold, Links, links, read_gold, score
+from attndyn.measures.alignment import links, score
+from attndyn.tasks.gold import Gold, Links, read_gold
 from attndyn.tasks.text import Pairs, pairs, read_lines
 from attndyn.theory.ibm1 import ibm1
 from attndyn.theory.partners import judge

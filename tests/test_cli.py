@@ -147,6 +147,7 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_reproduce_prints_the_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from attndyn.studies.attention_as_alignment import AttentionAsAlignment
     from attndyn.studies.copying import Copying
     from attndyn.studies.gated_toy import GatedToy
     from attndyn.studies.initial_derivative import InitialDerivative
@@ -170,6 +171,8 @@ def test_reproduce_prints_the_claims(
     sizes = {"vocabulary": 300, "hidden": 8, "batch": 8, "steps": 2, "every": 2, "early": (), "evaluation": 4, "cut": 5}
     pairs = {"corpus": "tatoeba-sample", "seeds": 2, "uniform": 1, "linear": 0, "epochs": 1}
     monkeypatch.setattr(WordTranslation, "demo", sizes | pairs)
+    linked = {"corpus": "tatoeba-cipher", "source_language": "en", "target_language": "cipher"}
+    monkeypatch.setattr(AttentionAsAlignment, "demo", sizes | linked | {"seeds": 2, "uniform": 1, "epochs": 1})
     short = {"seeds": 2, "epochs": 100, "ablation_epochs": 100, "sentences": 100, "dictionary": 20, "others": 3}
     monkeypatch.setattr(TopicWords, "demo", short | {"dictionaries": (20,), "rates": (2.0, 1.0), "texts": ()})
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)

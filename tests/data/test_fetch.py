@@ -132,6 +132,45 @@ def test_parallel_rows(tmp_path: Path, hub: Serve) -> None:
             assert (source[0], target[0], source[1]) == ("satz", "sentence", target[1]), "lower-cased, still in step"
 
 
+def test_a_tenth_is_valid_and_numbers_are_no_text(tmp_path: Path, hub: Serve) -> None:
+    texts = [{"it": f"Frase {n}.", "pt": f"Sentença {n}."} for n in range(50)]
+    numbers = [{"it": "1979", "pt": "1979"}, {"it": "12 %", "pt": "12 %"}, {"it": "1 anno", "pt": "1"}]
+    asked = hub(train=Rows([{"id": "0", "translation": pair} for pair in texts + numbers]))
+    fetch(corpora.find("news_it_pt"), tmp_path)
+    assert asked == [("Helsinki-NLP/news_commentary", "it-pt", "train", None)]
+    parts = load_parallel("news_it_pt", "it", "pt", data_dir=tmp_path)
+    assert {split: len(pairs) for split, pairs in parts.items()} == {"train": 46, "valid": 5}, "there is no test part"
+    lines = [" ".join(pairs.source.line(n)) for pairs in parts.values() for n in range(len(pairs))]
+    assert sorted(lines) == sorted([*(f"frase {n} ." for n in range(50)), "1 anno"])
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "epochs"),
+    [
+        ("news_en_nl", "en-nl", 40),
+        ("news_en_pt", "en-pt", 30),
+        ("news_it_pt", "it-pt", 40),
+        ("iwslt14_de_en", "de-en", 30),
+    ],
+)
+def test_the_corpora_of_the_translation_tables(name: str, languages: str, epochs: int) -> None:
+    corpus = corpora.find(name)
+    assert corpus.hub is not None
+    assert (corpus.hub.config, corpus.published_epochs) == (languages, epochs)
+    assert [column for _, column in corpus.hub.columns] == [f"translation.{side}" for side in languages.split("-")]
+
+
+def test_iwslt_keeps_its_split(tmp_path: Path, hub: Serve) -> None:
+    rows = Rows([{"translation": {"de": "guten tag &quot;", "en": "good day"}}] * 2)
+    asked = hub(train=rows, validation=rows, test=rows)
+    with pytest.raises(RunError, match=r"gave 2 records for train\.de, not 160,239"):
+        fetch(corpora.find("iwslt14_de_en"), tmp_path)
+    fetch(without_row_counts("iwslt14_de_en"), tmp_path)
+    assert asked[-1] == ("bbaaaa/iwslt14-de-en-preprocess", "de-en", "test", "refs/convert/parquet")
+    parts = load_parallel("iwslt14_de_en", "de", "en", data_dir=tmp_path)
+    assert parts["valid"].source.line(0) == ["guten", "tag", "&quot;"], "tokenised already"
+
+
 def test_pairs_stay_in_step_even_where_a_side_is_empty(tmp_path: Path, hub: Serve) -> None:
     rows = Rows([{"de": "eins", "en": ""}, {"de": "zwei", "en": "two"}])
     hub(train=rows, validation=rows, test=rows)

@@ -1,15 +1,14 @@
-"""Alignment scores against a double loop over all positions, and the reader of gold links."""
-
-from pathlib import Path
+"""Alignment scores against a double loop over all positions; links of pieces as links of words."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attndyn.errors import UserError
-from attndyn.measures.alignment import Gold, links, read_gold, score
-from attndyn.tasks.text import pairs
+from attndyn.measures.alignment import links, score, tally, word_links
+from attndyn.tasks.gold import Gold
+from attndyn.tasks.pieces import ragged
+from attndyn.tasks.text import Pairs, pairs
 
 SIZE = 4
 link_sets = st.frozensets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=8)
@@ -54,21 +53,29 @@ def test_links_of_both_directions_meet() -> None:
     assert [a & b for a, b in zip(forward, backward, strict=True)] == [{(0, 2)}, set()]
 
 
-def test_gold_is_read_and_checked(tmp_path: Path) -> None:
-    text = pairs([["a", "b"], ["c"]], [["A", "B"], ["C"]])
-    path = tmp_path / "gold"
-    path.write_text("0-0 1?1\n\n")
-    assert read_gold(path, text) == [
-        Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)})),
-        Gold(frozenset(), frozenset()),
-    ]
-    for bad, sentence in {
-        "0-0\n0:0\n": r"gold, line 2: '0:0' is not a link",
-        "0-0\n0-1\n": r"gold, line 2: '0-1' points past the end of a sentence of 1 words",
-        "0-0\n": r"gold has 1 lines, but the text has 2",
-        "0-0\n0-0\n0-0\n": r"gold has 3 lines, but the text has 2",
-        "²-0\n\n": "not a link",
-    }.items():
-        path.write_text(bad)
-        with pytest.raises(UserError, match=sentence):
-            read_gold(path, text)
+@given(st.data())
+def test_words_are_linked_if_any_of_their_pieces_are(data: st.DataObject) -> None:
+    """Against the definition: for every two words, is there a piece of one whose chosen partner is a piece of the
+    other?"""
+    sizes = st.lists(st.integers(1, 3), min_size=1, max_size=4)
+    lines = [[data.draw(sizes), data.draw(sizes)] for _ in range(data.draw(st.integers(1, 3)))]
+    of_word = [[[-1, *(n for n, size in enumerate(side) for _ in range(size)), -1] for side in line] for line in lines]
+    targets = [line[1][1:] for line in of_word]
+    text = pairs([list(map(str, line[0])) for line in of_word], [list(map(str, line)) for line in targets])
+    words = Pairs(*(ragged(side, []) for side in ([line[0] for line in of_word], targets)))
+    chosen = [[data.draw(st.integers(-1, len(line[0]) - 1)) for _ in target]
+              for line, target in zip(of_word, targets, strict=True)]  # fmt: skip
+    wanted = []
+    for (source, _), target, partners in zip(of_word, targets, chosen, strict=True):
+        wanted.append({
+            (i, j)
+            for i in range(max(source) + 1)
+            for j in range(max(target) + 1)
+            if any(target[t] == j and l >= 0 and source[l] == i for t, l in enumerate(partners))
+        })  # fmt: skip
+    assert word_links(text, np.array([l for line in chosen for l in line]), words) == wanted
+
+
+def test_a_tally_is_what_a_score_is_made_of() -> None:
+    gold = [Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)})), Gold(frozenset({(2, 2)}), frozenset({(2, 2)}))]
+    assert tally([frozenset({(0, 0), (1, 1), (0, 1)}), frozenset()], gold).tolist() == [[3, 1, 1, 2], [0, 1, 0, 0]]

@@ -142,3 +142,19 @@ def test_impossible_settings_are_refused(change: dict[str, float]) -> None:
 def test_it_answers_with_its_own_pieces() -> None:
     with pytest.raises(UserError, match="13 pieces, not with 5"):
         Translator(HIDDEN).build(WORDS, [0], 5)
+
+
+def test_weights_of_another_size_or_another_head() -> None:
+    from attndyn.errors import UserError
+
+    def weights(model) -> list[dict]:
+        return [{name: p[row].detach().numpy() for name, p in model.named_parameters()} for row in range(2)]
+
+    model = Translator(hidden=4).build(9, (0, 1))
+    other = Translator(hidden=4).build(9, (5, 6))
+    model.fill(weights(other))
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters(), strict=True))
+    with pytest.raises(UserError, match=r"the weights of embedding\.weight are 11 × 4, but this model has 9 × 4"):
+        model.fill(weights(Translator(hidden=4).build(11, (0, 1))))
+    with pytest.raises(UserError, match=r"the weights hold no hidden\.weight; there are context\.bias, "):
+        model.fill(weights(Translator(hidden=4, head="linear").build(9, (0, 1))))

@@ -25,6 +25,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 VERDICTS = ("holds", "differs", "inconclusive", "not comparable", "not judged at this scale")
 LEARNED, UNIFORM = "reviews, learned", "reviews, uniform"
 REVIEW_STEPS = tuple(range(0, 22))
+PAIR = "a pair of sentences"
 CONDITIONS = ("permutations of 20", "20 of 60 words")
 
 
@@ -46,6 +47,8 @@ class FakeRun:
     def trace(self, condition: str, replica: int, step: int) -> dict[str, np.ndarray]:
         if condition in (LEARNED, UNIFORM):
             return review_trace(step, len(self.token_texts))
+        if condition == PAIR:
+            return pair_trace(step)
         n, heads = self.length, 1
         random = np.random.default_rng(7)
         source = np.stack([random.permutation(len(self.token_texts))[:n] for _ in range(2)]).astype(np.int32)
@@ -87,6 +90,30 @@ def review_trace(step: int, vocabulary: int, lengths: tuple[int, ...] = (9, 130,
         "target": np.array([1, 0, 1][: len(lengths)], dtype=np.int32),
         "answer": (np.array([1, -1, 1][: len(lengths)]) * (alpha * beta).sum(1)).astype(np.float32),
     }
+
+
+def pair_trace(step: int) -> dict[str, np.ndarray]:
+    """Two pairs, padded, with sure and possible links; token 0 is one of the source."""
+    random = np.random.default_rng(step)
+    align = np.zeros((2, 4, 5), np.uint8)
+    align[0, [0, 1, 1, 2], [1, 2, 3, 4]] = [2, 2, 1, 2]
+    return {
+        "alpha": random.random((2, 1, 4, 5)).astype(np.float16),
+        "beta": random.random((2, 4, 5)).astype(np.float16),
+        "delta": random.random((2, 4, 5)).astype(np.float16),
+        "source": np.array([[1, 0, 2, 3, 4], [1, 2, 3, -1, -1]], np.int32),
+        "target": np.array([[5, 6, 7, -1], [5, 6, 7, 8]], np.int32),
+        "align": align,
+    }
+
+
+def pair_part(example: int = 0) -> Maps:
+    kinds = (("alpha", "attention α"), ("beta", "probe β"), ("delta", "influence Δ"))
+    panel = Panel(title="pair 1", condition=PAIR, replica=0, example=example)
+    return Maps(
+        name="pair", title="A pair", caption="Watch.", panels=(panel,), kinds=kinds, across=True,
+        outlined="outline the gold links",
+    )  # fmt: skip
 
 
 def learned(step: float, start: float, width: float) -> float:

@@ -11,7 +11,7 @@ from attndyn.report import page as report
 from attndyn.report.parts import TracedSentences
 from attndyn.report.sentences import content, read_sentences
 
-from .conftest import EVIL, make_parts, make_run
+from .conftest import EVIL, make_parts, make_run, pair_part
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = [
@@ -34,14 +34,15 @@ pytestmark = [
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """A function that opens the page at a width, and the list of what went wrong there."""
     playwright = pytest.importorskip("playwright.sync_api")
-    run = make_run(tmp_path_factory.mktemp("run"))
+    run, pair = make_run(tmp_path_factory.mktemp("run")), make_run(tmp_path_factory.mktemp("pair"))
     path: Path = report.build(run, make_parts(), "The finding.", formats=())
+    other: Path = report.build(pair, [pair_part()], "The finding.", formats=())
     troubles: list[str] = []
 
     with playwright.sync_playwright() as browsers:
         browser = browsers.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
 
-        def open_page(width: int = 1300, scheme: str = "light", scripts: bool = True):
+        def open_page(width: int = 1300, scheme: str = "light", scripts: bool = True, path: Path = path):
             context = browser.new_context(
                 viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, java_script_enabled=scripts
             )
@@ -51,13 +52,14 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
             page.on("dialog", lambda dialog: (troubles.append("a dialog"), dialog.dismiss()))
             page.on("request", lambda request: None if allowed(request.url) else troubles.append(request.url))
             page.goto(path.as_uri())
-            if scripts:
+            if scripts and path != other:
                 page.wait_for_selector(".chart >> nth=2 >> svg")
             return page
 
         def allowed(url: str) -> bool:
-            return url == path.as_uri() or url.startswith(("data:", "blob:"))
+            return url in (path.as_uri(), other.as_uri()) or url.startswith(("data:", "blob:"))
 
+        open_page.pair = other
         yield open_page, troubles
         browser.close()
 
@@ -159,4 +161,29 @@ def test_a_word_is_marked_in_every_scoring_and_folds_open_together(opened) -> No
         rows.locator("summary").first.click()
         page.wait_for_function("document.querySelectorAll('.line details[open]').length == 3")
         assert rows.locator("summary").first.inner_text() == "… 50 more words"
+    assert troubles == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (1200, "dark"), (375, "light")])
+def test_maps_of_a_pair_stand_side_by_side_and_share_the_cell(opened, width: int, scheme: str) -> None:
+    open_page, troubles = opened
+    page = open_page(width, scheme, path=open_page.pair)
+    maps = page.locator(".panel canvas").all()
+    boxes = [canvas.bounding_box() for canvas in maps]
+    across = width > 1000
+    assert len({box["y"] for box in boxes}) == (1 if across else 3)
+    assert len({box["x"] for box in boxes}) == (3 if across else 1)
+    before = [canvas.evaluate(PIXELS) for canvas in maps]
+    maps[1].focus()
+    maps[1].press("ArrowDown")
+    marked = [canvas.evaluate(PIXELS) for canvas in maps]
+    assert all(old != new for old, new in zip(before, marked, strict=True))
+    assert f"“{EVIL}”" not in page.locator(".readout").inner_text()
+    maps[2].press("ArrowRight")
+    assert f"“{EVIL}”" in page.locator(".readout").inner_text()
+    assert page.locator(".readout").inner_text().count("·") == 2, "all three maps are read"
+    page.get_by_role("slider", name="training step").press("Home")
+    assert all(canvas.evaluate(PIXELS) != old for canvas, old in zip(maps, marked, strict=True))
+    page.get_by_role("checkbox", name="outline the gold links").uncheck()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert troubles == []

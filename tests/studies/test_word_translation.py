@@ -11,7 +11,6 @@ from attndyn.cli import main
 from attndyn.errors import UserError
 from attndyn.studies import find
 from attndyn.studies.translation_statements import STATEMENTS
-from attndyn.studies.translation_tables import clustered
 
 COLOURS = {"red": "rot", "green": "grün", "blue": "blau", "white": "weiß", "black": "schwarz"}
 THINGS = {"house": "haus", "tree": "baum", "dog": "hund", "boat": "boot", "ball": "ball"}
@@ -119,16 +118,3 @@ def test_a_corpus_that_is_not_there() -> None:
     study = find("word-translation").at("demo", corpus="multi31k")
     with pytest.raises(UserError, match="did you mean 'multi30k'"):
         list(study.conditions())
-
-
-def test_intervals_are_over_whole_sentences() -> None:
-    """Rows of one sentence that are all alike count once: the interval of ten sentences of ten equal rows is about √10
-    times as wide as that of a hundred rows."""
-    draw = np.random.default_rng(0)
-    sentences = draw.random(10) < 0.5
-    rows = np.repeat(sentences, 10)[None].astype(float)
-    together, apart = clustered(rows, np.repeat(np.arange(10), 10)), clustered(rows, np.arange(100))
-    assert together.low < rows.mean() < together.high
-    assert (together.high - together.low) / (apart.high - apart.low) == pytest.approx(10**0.5, rel=0.25)
-    missing = np.where(np.arange(100) % 2, rows, np.nan)
-    assert clustered(missing, np.repeat(np.arange(10), 10)) == together

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from attndyn.errors import UserError
 from attndyn.models import Learned, NoContext, Seq2Seq, Uniform
 from attndyn.tasks import Iid, Permutations, PermutedCopy
 from attndyn.training.condition import Adam, Condition, Likelihood
@@ -104,6 +105,23 @@ def test_a_state_put_back_continues_bitwise() -> None:
         resumed.advance()
     for name, value in whole.state().items():
         assert torch.equal(resumed.state()[name], value), name
+
+
+def test_a_checkpoint_of_another_size() -> None:
+    state = Trainer(replace(TINY, model=Seq2Seq(6)), SEEDS).state()
+    trainer = Trainer(TINY, SEEDS)
+    there, here = state["values"].shape[1], trainer.state()["values"].shape[1]
+    with pytest.raises(UserError) as error:
+        trainer.load(state)
+    message = str(error.value)
+    assert (
+        f"the checkpoint of 'tiny' holds 3 replicas of {there:,} numbers, but this model has 3 of {here:,}" in message
+    )
+    assert "embedding.weight 5 × 8" in message
+    assert message.endswith("start again with --fresh")
+    assert "\n" not in message
+    with pytest.raises(UserError, match="holds 1 replicas of"):
+        trainer.load(Trainer(TINY, SEEDS[:1]).state())
 
 
 def test_training_leaves_the_random_state_alone() -> None:

@@ -110,9 +110,14 @@ def parallel(hub: Hub, load: Callable[[str], Any]) -> Files:
     for ours, theirs in hub.splits:
         rows = chosen(load(theirs), hub.draw)
         pairs = [tuple(folded(pick(row, column)) for _, column in hub.columns) for row in rows]
-        parts[ours] = pairs if hub.held_out is None else [pair for pair in dict.fromkeys(pairs) if all(pair)]
+        if hub.without_numbers:
+            pairs = [pair for pair in pairs if any(character.isalpha() for side in pair for character in side)]
+        no_split = hub.held_out is not None or hub.valid_share is not None
+        parts[ours] = [pair for pair in dict.fromkeys(pairs) if all(pair)] if no_split else pairs
     if hub.held_out is not None:
         parts = with_held_out(parts["train"], hub.held_out)
+    elif hub.valid_share is not None:
+        parts = with_share(parts["train"], hub.valid_share)
     return {
         f"{split}.{language}": ([pair[side] for pair in pairs], len(pairs))
         for split, pairs in parts.items()
@@ -129,6 +134,15 @@ def with_held_out(pairs: list[tuple[str, ...]], size: int) -> dict[str, list[tup
         taken = [{pair[side].lower() for pair in parts[name]} for side in range(2)]
         order = [pair for pair in order[size:] if pair[0].lower() not in taken[0] and pair[1].lower() not in taken[1]]
     return {"train": order, "valid": parts["valid"], "test": parts["test"]}
+
+
+def with_share(pairs: list[tuple[str, ...]], share: float) -> dict[str, list[tuple[str, ...]]]:
+    """A part of the pairs by seed is valid, the rest train; both in their order."""
+    held = set(shuffled(len(pairs), SEED)[: round(share * len(pairs))].tolist())
+    return {
+        "train": [pair for n, pair in enumerate(pairs) if n not in held],
+        "valid": [pair for n, pair in enumerate(pairs) if n in held],
+    }
 
 
 def chunking(hub: Hub, load: Callable[[str], Any]) -> Files:

@@ -1,33 +1,20 @@
 """Word alignments against gold links: precision, recall and the alignment error rate of Och and Ney (2003).
 
-A gold line holds links separated by spaces: `i-j` is sure, `i?j` possible, with i the position in the first-named
-language and j in the second, from 0. Sure links are possible ones too.
+A translator works on pieces of words, and gold links are between words. Two words are linked if any piece of one is
+linked to any piece of the other; <s> and </s> belong to no word, so that a piece whose partner is one of them has none.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
 
-from attndyn.errors import UserError
-from attndyn.tasks.text import Pairs, read_lines
-
-Links = frozenset[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class Gold:
-    """The gold links of one sentence pair."""
-
-    sure: Links
-    possible: Links
-    """All sure links are among them."""
+from attndyn.tasks.gold import Gold, Links
+from attndyn.tasks.text import Pairs
 
 
 @dataclass(frozen=True)
@@ -50,41 +37,31 @@ def links(pairs: Pairs, chosen: Int[np.ndarray, "tokens"], *, swapped: bool = Fa
     return found
 
 
-def score(found: Sequence[Links], gold: Sequence[Gold]) -> Score:
-    """Over all sentence pairs together. Raises where there is no link to divide by."""
+def word_links(pairs: Pairs, chosen: Int[np.ndarray, "tokens"], words: Pairs) -> list[Links]:
+    """The links between words, from the input position chosen for each output piece. `words` holds the word of every
+    piece of the pairs, −1 where it belongs to none."""
+    found = []
+    for n, some in enumerate(links(pairs, chosen)):
+        source, target = (side.ids[side.offsets[n] : side.offsets[n + 1]] for side in (words.source, words.target))
+        both = ((int(source[l]), int(target[t])) for l, t in some)
+        found.append(frozenset((i, j) for i, j in both if i >= 0 and j >= 0))
+    return found
+
+
+def tally(found: Sequence[Links], gold: Sequence[Gold]) -> Int[np.ndarray, "pair 4"]:
+    """Of each sentence pair |A|, |S|, |A ∩ S| and |A ∩ P|."""
     if len(found) != len(gold):
         raise ValueError(f"{len(found)} alignments but {len(gold)} gold ones")
-    links, sure = sum(map(len, found)), sum(len(right.sure) for right in gold)
+    counts = [
+        (len(some), len(right.sure), len(some & right.sure), len(some & right.possible))
+        for some, right in zip(found, gold, strict=True)
+    ]
+    return np.array(counts, dtype=np.int64).reshape(-1, 4)
+
+
+def score(found: Sequence[Links], gold: Sequence[Gold]) -> Score:
+    """Over all sentence pairs together. Raises where there is no link to divide by."""
+    links, sure, hit_sure, hit = tally(found, gold).sum(axis=0).tolist()
     if not links or not sure:
         raise ValueError("precision and recall are undefined without links that were found, and without sure ones")
-    hit_sure = sum(len(some & right.sure) for some, right in zip(found, gold, strict=True))
-    hit = sum(len(some & right.possible) for some, right in zip(found, gold, strict=True))
     return Score(precision=hit / links, recall=hit_sure / sure, aer=1 - (hit_sure + hit) / (links + sure))
-
-
-def read_gold(path: Path | str, pairs: Pairs | None = None) -> list[Gold]:
-    """Reads a gold file; with `pairs`, their number and the range of each link are checked."""
-    gold = [_parse(line, path, place, pairs) for place, line in enumerate(read_lines(path), 1)]
-    if pairs is not None and len(gold) != len(pairs):
-        raise UserError(f"{path} has {len(gold):,} lines, but the text has {len(pairs):,}")
-    return gold
-
-
-def _parse(line: str, path: Path | str, place: int, pairs: Pairs | None) -> Gold:
-    sure, possible = set(), set()
-    for word in line.split():
-        match = re.fullmatch(r"(\d+)([-?])(\d+)", word, re.ASCII)
-        if match is None:
-            raise UserError(f"{path}, line {place}: {word!r} is not a link; i-j (sure) or i?j (possible) is expected")
-        link = int(match[1]), int(match[3])
-        if pairs is not None and place <= len(pairs):
-            for position, text in zip(link, (pairs.source, pairs.target), strict=True):
-                if position >= text.lengths[place - 1]:
-                    raise UserError(
-                        f"{path}, line {place}: {word!r} points past the end of a sentence of "
-                        f"{text.lengths[place - 1]} words"
-                    )
-        possible.add(link)
-        if match[2] == "-":
-            sure.add(link)
-    return Gold(frozenset(sure), frozenset(possible))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 def require(fine: Bool[Tensor, ""], otherwise: str) -> None:
     """Raises unless `fine`. While a GPU records a graph no value can be looked at; the same work on the same masks has
-    run once before (`training/graph.py`)."""
+    run once before (`kernels/graph.py`)."""
     if not (fine.is_cuda and torch.cuda.is_current_stream_capturing()) and not bool(fine):
         raise ValueError(otherwise)
 

@@ -85,24 +85,43 @@ def by_majority(interval: Interval) -> str:
     return by_sign(Interval(interval.low - 0.5, interval.high - 0.5))
 
 
-def resampled(values: np.ndarray, resamples: int = 1000) -> Interval:
+def resampled(values: np.ndarray, groups: np.ndarray | None = None, resamples: int = 1000) -> Interval:
     """Bootstrap interval of the mean of an array whose last axis is the examples and whose other axes are seeds: each
-    axis is drawn anew, so that the interval is over seeds and examples. NaN counts as missing. It repeats itself."""
+    axis is drawn anew, so that the interval is over seeds and examples. NaN counts as missing. It repeats itself.
+    `groups` is the group of each example: examples that depend on each other are drawn a whole group at a time."""
     import numpy as np
 
-    *seeds, examples = values.shape
+    known = ~np.isnan(values)
+    sums, counts = np.where(known, values, 0), known.astype(np.float64)
+    if groups is not None:
+        sums, counts = (np.apply_along_axis(lambda row: np.bincount(groups, row), -1, each) for each in (sums, counts))
+    return spread(resampled_ratios(sums, counts, resamples))
+
+
+def resampled_ratios(sums: np.ndarray, counts: np.ndarray, resamples: int = 1000, stream: int = 1) -> np.ndarray:
+    """Σ sums / Σ counts of [seed …, example] in each resample. Those of two scorings of the same examples belong
+    together: their difference is that of one resample. Seeds that have nothing to do with each other are drawn from
+    different streams."""
+    import numpy as np
+
+    *seeds, examples = sums.shape
     weights = _drawn(examples, resamples)
-    flat = values.reshape(-1, examples)
-    known = ~np.isnan(flat)
-    sums, counts = np.where(known, flat, 0) @ weights, known @ weights  # [seed, resample]
-    random = np.random.Generator(np.random.PCG64(1))
+    sums, counts = (each.reshape(-1, examples) @ weights for each in (sums, counts))  # [seed, resample]
+    random = np.random.Generator(np.random.PCG64(stream))
     times = np.ones((1, resamples))
     for n in seeds:  # how often each seed of the axis is drawn
         axis = random.multinomial(n, np.full(n, 1 / n), size=resamples).T
         times = (times[:, None] * axis).reshape(-1, resamples)
     totals = (times * counts).sum(axis=0)
-    means = (times * sums).sum(axis=0)[totals > 0] / totals[totals > 0]
-    low, high = np.quantile(means, [LEVEL / 2, 1 - LEVEL / 2])
+    with np.errstate(invalid="ignore"):
+        return np.asarray((times * sums).sum(axis=0) / totals)
+
+
+def spread(draws: np.ndarray) -> Interval:
+    """The interval that resamples span; those in which nothing was known are left out."""
+    import numpy as np
+
+    low, high = np.nanquantile(draws, [LEVEL / 2, 1 - LEVEL / 2])
     return Interval(float(low), float(high))
 
 

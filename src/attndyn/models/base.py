@@ -1,11 +1,13 @@
 """What every model with attention offers: α on the inside, and any α from the outside."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attndyn.errors import UserError
 from attndyn.models.layers import Embedding, Linear
 from attndyn.models.rules import AttentionRule, OneHot
 from attndyn.tasks.sampler import Batch
@@ -46,6 +48,19 @@ class Model(nn.Module):
         """
         scores = self.scores(states)
         return torch.stack([self.read(states, OneHot(key)(scores)) for key in range(scores.shape[-1])], dim=3)
+
+    @torch.no_grad()
+    def fill(self, weights: Sequence[Mapping[str, Any]]) -> None:
+        """Takes the weights that were kept of a run, those of each replica by their names."""
+        for name, parameter in self.named_parameters():
+            for place, replica in enumerate(weights):
+                if name not in replica:
+                    raise UserError(f"the weights hold no {name}; there are {', '.join(sorted(replica))}")
+                there, here = tuple(replica[name].shape), tuple(parameter.shape[1:])
+                if there != here:
+                    sizes = (" × ".join(map(str, shape)) for shape in (there, here))
+                    raise UserError("the weights of {} are {}, but this model has {}".format(name, *sizes))
+                parameter[place] = torch.as_tensor(replica[name])
 
     def forward(
         self, batch: Batch, rule: AttentionRule

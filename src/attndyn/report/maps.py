@@ -23,8 +23,10 @@ class PanelFrames:
     steps: list[int]
     inputs: list[str]
     outputs: list[str]
-    align: list[int]
-    """The right input position of each output position, −1 where there is none."""
+    sure: list[tuple[int, int]]
+    """The right (output, input) positions,"""
+    possible: list[tuple[int, int]]
+    """and those that may be right."""
     levels: "dict[str, np.ndarray]"
     """By kind: [step, query, key] uint8, 255·√value."""
 
@@ -69,9 +71,14 @@ def _read_panel(run: Source, panel: Panel, part: Maps, max_bytes: int) -> PanelF
         steps=steps,
         inputs=[text_of(texts, int(token)) for token in source[:width]],
         outputs=[text_of(texts, int(token)) for token in target[:height]],
-        align=[int(position) for position in align[:height]],
+        sure=_places(align[:height, :width] == 2 if align.ndim == 2 else align[:height, None] == np.arange(width)),
+        possible=_places(align[:height, :width] == 1) if align.ndim == 2 else [],
         levels={kind: np.stack(maps) for kind, maps in frames.items()},
     )
+
+
+def _places(cells: "np.ndarray") -> list[tuple[int, int]]:
+    return [(int(t), int(l)) for t, l in zip(*cells.nonzero(), strict=True)]
 
 
 def _levels(values: "np.ndarray") -> "np.ndarray":

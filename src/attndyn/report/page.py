@@ -104,7 +104,8 @@ def _map_content(part: Maps, panels: list[PanelFrames]) -> dict[str, Any]:
                 "steps": panel.steps,
                 "inputs": panel.inputs,
                 "outputs": panel.outputs,
-                "align": panel.align,
+                "sure": panel.sure,
+                "possible": panel.possible,
                 "levels": [base64.b64encode(panel.levels[kind].tobytes()).decode() for kind, _ in part.kinds],
             }
             for panel in panels

@@ -87,11 +87,20 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Maps(_Part):
-    """Output × input position; panels side by side, kinds one above the other, one slider over steps."""
+    """Output × input position, one slider over steps. Pointing at a cell marks it in all maps of its panel.
+
+    A trace holds the arrays of the kinds; `source` and `target` (token ids, negative ones pad the end); and `align`:
+    [example, output] with the right input position, −1 where there is none, or [example, output, input] with 2 at
+    sure links and 1 at possible ones.
+    """
 
     panels: tuple[Panel, ...]
     kinds: tuple[tuple[str, str], ...] = (("alpha", "attention α"), ("beta", "probe β"))
     """(array of the trace, label) pairs."""
+    across: bool = False
+    """The kinds of a panel stand side by side and the panels one above the other; otherwise the other way round."""
+    outlined: str = "outline the right position"
+    """What the switch says that outlines the cells of `align`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ STUDIES = {
     "initial-derivative": ("attndyn.studies.initial_derivative", "InitialDerivative"),
     "gated-toy": ("attndyn.studies.gated_toy", "GatedToy"),
     "word-translation": ("attndyn.studies.word_translation", "WordTranslation"),
+    "attention-as-alignment": ("attndyn.studies.attention_as_alignment", "AttentionAsAlignment"),
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
     "invariant": ("attndyn.studies.invariant", "Invariant"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),

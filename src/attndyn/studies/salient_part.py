@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,10 +13,8 @@ from torch import Tensor
 from attndyn.measures.flat import Texts
 from attndyn.probes.influence import gradient_influence, leave_one_out
 from attndyn.probes.lexical import log_odds
-from attndyn.studies.salient_names import (
-    PROXY,
-    STANDARD,
-)  # fmt: skip
+from attndyn.studies.read_part import ReadPart
+from attndyn.studies.salient_names import PROXY, STANDARD
 from attndyn.tasks.ragged import Lines, Parallel, examined
 from attndyn.theory.logistic import Logistic
 from attndyn.training.precision import products
@@ -24,7 +22,6 @@ from attndyn.training.precision import products
 if TYPE_CHECKING:
     from attndyn.models.base import Model
     from attndyn.store.folder import Run
-    from attndyn.store.metrics import Metrics
     from attndyn.studies.salient_words import SalientWords
     from attndyn.training.condition import Condition
 
@@ -38,34 +35,21 @@ SEEN = 10
 
 
 @dataclass
-class Part:
+class Part(ReadPart):
     """One set of examples with all that was read on it."""
 
     study: SalientWords
-    metrics: Metrics
-    run: Run
-    device: str
-    name: str
-    """valid or train"""
     twin: Logistic
-    steps: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.steps = self.metrics.curves(STANDARD, "accuracy").steps.tolist()
-        self.prefix = "" if self.name == "valid" else "train "
         data = self.study.task.data
         self.pairs = examined(data.train, data.valid, self.study.evaluation, self.name)
-        self.texts = Texts(torch.as_tensor(self.pairs.source.lengths, device=self.device))
+        self.prepare(self.pairs.source.lengths, STANDARD)
+        self.texts = self.rows
         self.words = torch.as_tensor(self.pairs.source.ids, dtype=torch.int64, device=self.device)
         labels = torch.as_tensor(self.pairs.target.ids, dtype=torch.int64, device=self.device)
         self.labels = labels[self.texts.text]
         """The label of each word's text."""
-        rank = np.ceil(0.05 * self.pairs.source.lengths)
-        self.chance = rank / self.pairs.source.lengths
-        """Â of each text: without ties, ⌈.05 L⌉ / L."""
-
-    def scores(self, condition: str, seed: int, step: int, name: str) -> Tensor:
-        return torch.as_tensor(self.run.array(condition, seed, step, self.prefix + name), device=self.device)
 
     def accuracy(self, condition: str) -> np.ndarray:
         """[seed, step]"""
@@ -102,26 +86,11 @@ class Part:
         np.add.at(counts, (data.train.source.ids, labels), 1)
         return self.votes(torch.as_tensor(np.log(counts), device=self.device))
 
-    def agreeing(self, peaks: dict[Any, Tensor], condition: str, name: str) -> dict[Any, np.ndarray]:
-        """A(u, v) of every text for each u, given by its peaks, with v a scoring of a condition: [seed, step, text]."""
-        seeds = self.study.seeds_of(condition)
-        found = {key: np.zeros((len(seeds), len(self.steps), len(self.pairs)), dtype=bool) for key in peaks}
-        for i, seed in enumerate(seeds):
-            for j, step in enumerate(self.steps):
-                values = self.scores(condition, seed, step, name)
-                limits = self.texts.limits(values)
-                for key, places in peaks.items():
-                    found[key][i, j] = self.texts.agreement(places, values, limits).cpu().numpy()
-        return found
-
 
 def model_at(study: SalientWords, condition: Condition, run: Run, seeds: list[int], best: str, device: str) -> Model:
     """The models of several seeds with the weights that were kept."""
     model = condition.model.build(study.task.vocabulary, seeds, study.task.outputs)
-    kept = [run.weights(condition.name, seed, best) for seed in seeds]
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(torch.stack([torch.as_tensor(weights[name]) for weights in kept]))
+    model.fill([run.weights(condition.name, seed, best) for seed in seeds])
     return model.to(device).eval()
 
 

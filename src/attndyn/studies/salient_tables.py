@@ -27,6 +27,7 @@ from torch import Tensor
 from attndyn.measures.agreement import xi
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
+from attndyn.studies.read_part import highest
 from attndyn.studies.salient_names import (
     BLOG,
     CODE,
@@ -370,12 +371,6 @@ def kendall(part: Part) -> Iterator[Row]:
         if curve:
             yield Row(KENDALL, 0, 0, f"ξ of {name}", float(xi(float(np.nanmean(taus)), [curve], accuracy[[1]])))
     yield Row(KENDALL, 0, 0, "texts", float(len(range(0, len(part.pairs), every))))
-
-
-def highest(found: np.ndarray) -> np.ndarray:
-    """[seed, text] at the step of each seed's largest mean, out of [seed, step, text]."""
-    step = found.mean(axis=2).argmax(axis=1)
-    return found[np.arange(len(found)), step]
 
 
 def final(found: np.ndarray) -> np.ndarray:

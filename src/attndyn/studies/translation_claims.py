@@ -252,13 +252,6 @@ class Judge:
             ),
         )
 
-    def signature(self) -> str:
-        from attndyn.measures.translation import bleu
-
-        return (
-            f"Beam {self.study.beams}, no length normalisation. sacrebleu: {bleu(['a b c d'], ['a b c d']).signature}."
-        )
-
     def more(self) -> Table:
         names = (
             "positions", "pairs", "training pairs", "training pairs left out", "median source length",

@@ -44,6 +44,10 @@ class Hub:
     """Take this many rows of each split, drawn by seed."""
     held_out: int | None = None
     """The source has no split: as many pairs are drawn for valid, and as many for test."""
+    valid_share: float | None = None
+    """The source has no split: this share of the pairs is drawn for valid, and there is no test part."""
+    without_numbers: bool = False
+    """Pairs without a letter on either side are left out."""
     tokenised: bool = False
     caveat: str = ""
 
@@ -70,6 +74,8 @@ class Corpus:
     """Integers of two digits or more are <unk> (Snell et al. A.8)."""
     split_underscores: bool = False
     """An underscore ends a word (Snell et al. A.8)."""
+    published_epochs: int | None = None
+    """For how many epochs the authors of the papers trained on it, where it is not the usual number."""
     published_vocabulary: int | None = None
     published_train: int | None = None
     published_median: int | None = None
@@ -116,6 +122,27 @@ def _tatoeba(code: str, language: str) -> Corpus:
             held_out=1000,
             caveat="a later export than the one whose checksums are known, with a split of its own",
         ),
+    )
+
+
+def _news(source: str, target: str, languages: str, epochs: int) -> Corpus:
+    return Corpus(
+        name=f"news_{source}_{target}",
+        title=f"News Commentary {languages}",
+        kind="parallel",
+        licence="none stated",
+        attribution="Tiedemann 2012, OPUS; texts of Project Syndicate",
+        caveat="version 11, where the paper has the larger version 14; 10 % drawn as valid, no test part",
+        hub=Hub(
+            name="Helsinki-NLP/news_commentary",
+            config=f"{source}-{target}",
+            splits=(("train", "train"),),
+            columns=((source, f"translation.{source}"), (target, f"translation.{target}")),
+            valid_share=0.1,
+            without_numbers=True,
+            caveat="version 11, where the paper has the larger version 14; 10 % drawn as valid, no test part",
+        ),
+        published_epochs=epochs,
     )
 
 
@@ -261,6 +288,27 @@ CORPORA: dict[str, Corpus] = {
                 caveat="German and English only; the test part is test_2016_flickr",
             ),
         ),
+        Corpus(
+            name="iwslt14_de_en",
+            title="IWSLT'14 German-English: TED talks",
+            kind="parallel",
+            licence="CC BY-NC-ND 4.0",
+            attribution="Cettolo et al. 2014, Report on the 11th IWSLT Evaluation Campaign",
+            hub=Hub(
+                name="bbaaaa/iwslt14-de-en-preprocess",
+                config="de-en",
+                revision="refs/convert/parquet",
+                splits=(("train", "train"), ("valid", "validation"), ("test", "test")),
+                columns=(("de", "translation.de"), ("en", "translation.en")),
+                rows=(("train", 160_239), ("valid", 7_283), ("test", 6_750)),
+                tokenised=True,
+            ),
+            tokenised=True,
+            published_epochs=30,
+        ),
+        _news("en", "nl", "English-Dutch", epochs=40),
+        _news("en", "pt", "English-Portuguese", epochs=30),
+        _news("it", "pt", "Italian-Portuguese", epochs=40),
         _tatoeba("de", "German"),
         Corpus(
             name="tatoeba_de_en_small",

@@ -15,7 +15,8 @@ SPLITS = ("train", "valid", "test")
 def load_parallel(
     corpus: str | Path, source: str, target: str, *, data_dir: Path | str | None = None, tokenised: bool = False
 ) -> dict[str, Pairs]:
-    """The parts of a corpus in words, each numbered on its own. `tokenised` is for one's own text."""
+    """The parts of a corpus in words, each numbered on its own; a test part need not be there. `tokenised` is for one's
+    own text."""
     files, is_cut = _find(corpus, source, target, data_dir)
     return {
         split: read_parallel(*sides, tokenised=tokenised if is_cut is None else is_cut)
@@ -48,13 +49,19 @@ def _find(
         raise UserError(f"{str(corpus)!r} is neither a corpus nor a folder; {near}")
     if source == target:
         raise UserError(f"source and target are both {source!r}; two languages are needed")
-    files = {split: (_side(folder, split, source), _side(folder, split, target)) for split in SPLITS}
+    has_test = any(_there(folder, "test", language) for language in (source, target))
+    present = SPLITS if has_test else SPLITS[:2]
+    files = {split: (_side(folder, split, source), _side(folder, split, target)) for split in present}
     return files, tokenised
+
+
+def _there(folder: Path, split: str, language: str) -> list[Path]:
+    return sorted(path for suffix in ("", ".gz", ".xz") for path in folder.glob(f"{split}*.{language}{suffix}"))
 
 
 def _side(folder: Path, split: str, language: str) -> Path:
     """Of several test parts (test_2016_flickr, test_2017_flickr) the first by name."""
-    there = sorted(path for suffix in ("", ".gz", ".xz") for path in folder.glob(f"{split}*.{language}{suffix}"))
+    there = _there(folder, split, language)
     if not there:
         languages = {path.name.removesuffix(".xz").removesuffix(".gz").rpartition(".")[2] for path in folder.iterdir()}
         known = sorted(code for code in languages if list(folder.glob(f"train.{code}*")))

@@ -12,7 +12,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attndyn.errors import UserError
 from attndyn.store import atomic
@@ -22,6 +22,7 @@ from attndyn.tasks.parallel import parallel_files
 from attndyn.tasks.presence import cache_folder
 
 if TYPE_CHECKING:
+    import numpy as np
     import sentencepiece
 
     from attndyn.tasks.text import Pairs, Text
@@ -79,25 +80,26 @@ class PieceText(CorpusTask):
         return int(loaded(self).model.eos_id())  # type: ignore[attr-defined]
 
     def load(self) -> PieceExamples:
+        return self.examples(self.sides())
+
+    def sides(self) -> dict[str, Sides]:
+        """The text of both parts."""
         files = parallel_files(self.corpus, self.source, self.target, data_dir=self.data_dir)
-        lines = {split: tuple(sentences(path) for path in files[split]) for split in ("train", "valid")}
-        for split, (source, target) in lines.items():
-            check(files[split], source, target)
+        return {split: read_sides(*files[split]) for split in ("train", "valid")}
+
+    def examples(self, sides: dict[str, Sides]) -> PieceExamples:
         if self.model:
             model = own_model(Path(self.model), self.pieces)
         else:
             # sorted by language: the two directions of a corpus share one model
             order = sorted(range(2), key=lambda side: (self.source, self.target)[side])
-            model = trained_model([line for side in order for line in lines["train"][side]], self.pieces, self.corpus)
+            model = trained_model([line for side in order for line in sides["train"][side]], self.pieces, self.corpus)
         words = [model.id_to_piece(number) for number in range(model.vocab_size())]
         parts, references, kept = {}, {}, {}
-        for split, (source, target) in lines.items():
-            pairs, short = self._cut(encode(model, source, words), encode(model, target, words))
-            if not len(pairs):
-                both = f"{files[split][0]} and {files[split][1]}"
-                raise UserError(f"no pair of {both} has at most {self.longest} pieces on both sides")
-            parts[split], kept[split] = pairs, (len(pairs), len(source))
-            references[split] = [target[line] for line in short]
+        for split, part in sides.items():
+            pairs, short = self.cut(encode(model, part.source, words), encode(model, part.target, words), part.names)
+            parts[split], kept[split] = pairs, (len(pairs), len(part.source))
+            references[split] = [part.target[line] for line in short]
         return PieceExamples(parts["train"], parts["valid"], words, words, model, references, kept)
 
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
@@ -105,14 +107,30 @@ class PieceText(CorpusTask):
 
         return Shifted(super().build(seeds, device), self.start)
 
-    def _cut(self, source: Text, target: Text) -> tuple[Pairs, Any]:
+    def cut(self, source: Text, target: Text, names: str) -> tuple[Pairs, np.ndarray]:
         """The pairs that are short enough, targets without <s>, and their numbers."""
         import numpy as np
 
         from attndyn.tasks.text import Pairs
 
         short = np.flatnonzero(np.maximum(source.lengths, target.lengths) <= self.longest)
+        if not len(short):
+            raise UserError(f"no pair of {names} has at most {self.longest} pieces on both sides")
         return Pairs(source.take(short), without_first(target.take(short))), short
+
+
+class Sides(NamedTuple):
+    """The lines of both sides of a part, and where they come from."""
+
+    source: list[str]
+    target: list[str]
+    names: str
+
+
+def read_sides(source: Path, target: Path) -> Sides:
+    lines = sentences(source), sentences(target)
+    check((source, target), *lines)
+    return Sides(*lines, names=f"{source} and {target}")
 
 
 def sentences(path: Path) -> list[str]:
@@ -184,10 +202,13 @@ def own_model(path: Path, pieces: int) -> sentencepiece.SentencePieceProcessor:
 
 
 def encode(model: sentencepiece.SentencePieceProcessor, lines: list[str], words: list[str]) -> Text:
+    return ragged(model.encode(lines, add_bos=True, add_eos=True), words)
+
+
+def ragged(lines: list[list[int]], words: list[str]) -> Text:
     import numpy as np
 
     from attndyn.tasks.text import Text
 
-    ids = [np.array(line, dtype=np.int32) for line in model.encode(lines, add_bos=True, add_eos=True)]
-    offsets = np.concatenate([[0], np.cumsum([len(line) for line in ids])])
-    return Text(np.concatenate(ids), offsets, words)
+    offsets = np.concatenate([[0], np.cumsum([len(line) for line in lines])])
+    return Text(np.concatenate([np.array(line, dtype=np.int32) for line in lines]), offsets, words)

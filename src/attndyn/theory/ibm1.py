@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -85,13 +86,13 @@ class Ibm1:
 
     def beta(self, source: Sequence[str], target: Sequence[str]) -> Float[np.ndarray, "query key"]:
         """β_IBM [output position, input position]: Trans(y_t|x_l); 0 where the two never met."""
-        inputs = {word: number for number, word in enumerate(self.source_words)}
-        outputs = {word: number for number, word in enumerate(self.target_words)}
         values = np.zeros((len(target), len(source)))
-        for t, output in enumerate(target):
-            for l, word in enumerate(source):
-                if word in inputs and output in outputs:
-                    values[t, l] = self.trans[inputs[word], outputs[output]]
+        rows, columns = (
+            np.array([known.get(word, -1) for word in line])
+            for known, line in ((self._inputs, source), (self._outputs, target))
+        )
+        inside = np.ix_(columns >= 0, rows >= 0)
+        values[inside] = self.trans[rows[rows >= 0]][:, columns[columns >= 0]].toarray().T
         return values
 
     def alpha(self, source: Sequence[str], target: Sequence[str]) -> Float[np.ndarray, "query key"]:
@@ -114,6 +115,14 @@ class Ibm1:
             empty_word = first == entries.lengths - 1 if self.null else False
             best[entries.tokens] = np.where(nothing | empty_word, -1, first)
         return best
+
+    @cached_property
+    def _inputs(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.source_words)}
+
+    @cached_property
+    def _outputs(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.target_words)}
 
     def _number(self, word: str, words: list[str]) -> int:
         if word not in words:

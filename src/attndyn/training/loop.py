@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from attndyn.errors import UserError
 from attndyn.kernels.graph import Replayed
 from attndyn.models.specs import Origins
 from attndyn.tasks.base import Drawn
@@ -69,6 +70,14 @@ class Trainer:
         return {**self.optimiser.state(), "diverged": self.diverged, "step": step}
 
     def load(self, state: dict[str, Tensor]) -> None:
+        there, here = state["values"].shape, self.optimiser.values.shape
+        if there != here:
+            sizes = [f"{name} {' × '.join(map(str, p.shape[1:]))}" for name, p in self.model.named_parameters()]
+            raise UserError(
+                f"the checkpoint of {self.condition.name!r} holds {there[0]} replicas of {there[1]:,} numbers, but "
+                f"this model has {here[0]} of {here[1]:,} ({', '.join(sizes)}): the text or the model has changed "
+                "since; start again with --fresh"
+            )
         self.optimiser.load(state)
         self.diverged.copy_(state["diverged"])
         self.step = int(state["step"])

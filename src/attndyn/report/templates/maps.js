@@ -91,9 +91,11 @@
     context.strokeRect(left - 0.5, top - 0.5, columns * cell + 1, rows * cell + 1);
     if (view.marked) {
       context.strokeStyle = ink("--mark");
-      panel.align.forEach((l, t) => {
-        if (l >= 0) context.strokeRect(left + l * cell + 0.5, top + t * cell + 0.5, cell - 1, cell - 1);
-      });
+      for (const [dashes, cells] of [[[], panel.sure], [[2, 2], panel.possible]]) {
+        context.setLineDash(dashes);
+        for (const [t, l] of cells) context.strokeRect(left + l * cell + 0.5, top + t * cell + 0.5, cell - 1, cell - 1);
+      }
+      context.setLineDash([]);
     }
     if (view.at) {
       context.strokeStyle = ink("--ink");
@@ -104,7 +106,7 @@
 
   function drawPanel(view) {
     const table = colours();
-    view.place = layout(view.panel, view.figure.clientWidth);
+    view.place = layout(view.panel, view.canvases[0].parentElement.clientWidth);
     view.canvases.forEach((_, index) => drawMap(view, index, table));
     const own = view.panel.steps[view.frame];
     view.stepText.textContent = own === view.step ? "" : "step " + own;
@@ -148,7 +150,6 @@
     const data = JSON.parse(root.querySelector("script").textContent);
     const mark = root.querySelector("input[type=checkbox]");
     const mine = [...root.querySelectorAll(".panel")].map((figure, i) => ({
-      figure,
       panel: data.panels[i],
       kinds: data.kinds,
       levels: data.panels[i].levels.map(bytes),
@@ -161,11 +162,11 @@
       for (const view of mine) {
         view.frame = frameAt(view.panel.steps, step);
         view.step = step;
-        view.marked = mark.checked;
+        view.marked = mark !== null && mark.checked;
         drawPanel(view);
       }
     });
-    mark.addEventListener("change", show);
+    if (mark !== null) mark.addEventListener("change", show);
     mine.forEach(listen);
     views.push({ root, show });
   }

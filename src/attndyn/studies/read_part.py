@@ -1,0 +1,59 @@
+"""Some examples of a corpus with all that was read on them along training: what the studies of agreement share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attndyn.measures.flat import Texts
+
+if TYPE_CHECKING:
+    from attndyn.store.folder import Run
+    from attndyn.store.metrics import Metrics
+
+
+@dataclass
+class ReadPart:
+    """A row is what one peak of a scoring belongs to: a text, or a target position of a pair."""
+
+    study: Any
+    metrics: Metrics
+    run: Run
+    device: str
+    name: str
+    """valid or train"""
+
+    def prepare(self, lengths: np.ndarray, condition: str) -> None:
+        """Takes the number of source positions of each row, and the condition whose checkpoints all have."""
+        self.rows = Texts(torch.as_tensor(lengths, device=self.device))
+        self.chance = np.ceil(0.05 * lengths) / lengths
+        """Â of each row: without ties, ⌈.05 L⌉ / L."""
+        self.steps: list[int] = self.metrics.curves(condition, "accuracy").steps.tolist()
+
+    @property
+    def prefix(self) -> str:
+        return "" if self.name == "valid" else "train "
+
+    def scores(self, condition: str, seed: int, step: int, name: str) -> Tensor:
+        return torch.as_tensor(self.run.array(condition, seed, step, self.prefix + name), device=self.device)
+
+    def agreeing(self, peaks: dict[Any, Tensor], condition: str, name: str) -> dict[Any, np.ndarray]:
+        """A(u, v) of every row for each u, given by its peaks, with v a scoring of a condition: [seed, step, row]."""
+        seeds = self.study.seeds_of(condition)
+        found = {key: np.zeros((len(seeds), len(self.steps), len(self.chance)), dtype=bool) for key in peaks}
+        for i, seed in enumerate(seeds):
+            for j, step in enumerate(self.steps):
+                values = self.scores(condition, seed, step, name)
+                limits = self.rows.limits(values)
+                for key, places in peaks.items():
+                    found[key][i, j] = self.rows.agreement(places, values, limits).cpu().numpy()
+        return found
+
+
+def highest(found: np.ndarray) -> np.ndarray:
+    """[seed, row] at the step of each seed's largest mean, out of [seed, step, row]."""
+    return found[np.arange(len(found)), np.nanmean(found, axis=2).argmax(axis=1)]

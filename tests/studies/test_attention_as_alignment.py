@@ -1,0 +1,189 @@
+"""attention-as-alignment by its real command, on the cipher and on links of one's own, and what it refuses."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import attndyn
+from attndyn.cli import main
+from attndyn.errors import UserError
+from attndyn.measures.alignment import score
+from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE
+from attndyn.store.metrics import Metrics, Row, to_table
+from attndyn.studies import find
+from attndyn.studies.alignment_claims import STATEMENTS, Judge
+from attndyn.studies.alignment_tables import LinkedPairs
+
+WORDS = {"dog": "hund", "man": "mann", "bird": "vogel", "tree": "baum", "ball": "ball", "hill": "berg", "door": "tür"}
+TINY = {
+    "source_language": "de", "target_language": "en", "vocabulary": 40, "seeds": 2, "uniform": 1, "steps": 4,
+    "batch": 8, "hidden": 8, "every": 4, "early": (1,), "evaluation": 12, "cut": 6, "epochs": 1,
+}  # fmt: skip
+
+
+def made(folder: Path) -> dict[str, str]:
+    """A hundred pairs, and the links of twelve of them: the last two words change places."""
+    pairs = [
+        (f"der {a} sieht den {b} nicht", f"the {x} sees not the {y}")
+        for x, a in WORDS.items()
+        for y, b in WORDS.items()
+    ] * 2
+    for split, some in (("train", pairs), ("valid", pairs[:3]), ("few", pairs[:36:3])):
+        for side, language in enumerate(("de", "en")):
+            (folder / f"{split}.{language}").write_text("".join(f"{pair[side]}\n" for pair in some))
+    (folder / "few.gold").write_text("0-0 1-1 2-2 5-3 3-4 4-5\n" * 11 + "0-0 1?2\n")
+    return {"corpus": str(folder), "gold": str(folder / "few")}
+
+
+def options(values: dict) -> list[str]:
+    words = []
+    for name, value in values.items():
+        words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, tuple) else [value])]
+    return words
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> dict:
+    return TINY | made(tmp_path_factory.mktemp("corpus")) | {"traces": "all"}
+
+
+@pytest.fixture(scope="module")
+def run(settings: dict, tmp_path_factory: pytest.TempPathFactory) -> attndyn.Run:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    main(["run", "attention-as-alignment", "--out", str(out), "--device", "cpu", *options(settings)])
+    return attndyn.Run(out)
+
+
+@pytest.fixture
+def part(settings: dict, run: attndyn.Run) -> LinkedPairs:
+    return find("attention-as-alignment").at("demo", **settings).part(Metrics(run.metrics), run)
+
+
+def test_every_statement_is_judged(run: attndyn.Run) -> None:
+    assert [claim["id"] for claim in run.claims] == [statement.id for statement in STATEMENTS]
+    verdicts = {claim["id"]: claim["verdict"] for claim in run.claims}
+    assert verdicts["S-33"] == "holds"
+    assert "not judged at this scale" not in verdicts.values()
+    assert "Alignment error rate along training" in (run.path / "report.html").read_text()
+
+
+def test_the_error_rate_is_that_of_a_loop_over_positions(part: LinkedPairs, run: attndyn.Run) -> None:
+    """From the stored α, piece by piece: its first peak, the words of both pieces, the links of the pair."""
+    metrics = Metrics(run.metrics)
+    for name, condition, array, seed in (("α", "standard", "alpha", 1), ("β_uf", "uniform attention", "beta", 1000)):
+        values, place, found = run.array(condition, seed, 4, array), 0, []
+        for n in range(len(part.pairs)):
+            source, target = (
+                side.ids[side.offsets[n] : side.offsets[n + 1]] for side in (part.words_of.source, part.words_of.target)
+            )
+            links = set()
+            for word in target:
+                row = values[place : place + len(source)]
+                best = source[int(np.argmax(row))]
+                if word >= 0 and best >= 0:
+                    links.add((int(best), int(word)))
+                place += len(source)
+            found.append(frozenset(links))
+        assert place == len(values)
+        curve = metrics.curves("alignment", f"AER of {name}")
+        measured = curve.values[curve.replicas.tolist().index(seed), -1]
+        assert measured == pytest.approx(score(found, part.gold).aer)
+
+
+def test_a_perfect_alignment_makes_no_error_and_a_shifted_one_does(part: LinkedPairs) -> None:
+    right = torch.as_tensor(part.marks(), dtype=torch.float32)
+    assert set(right.tolist()) == {0.0, 1.0, 2.0}
+    chosen = part.chosen(right)
+    found = part.counted_links(chosen)
+    full = found[:, 1] == 6  # where every word has a sure link
+    assert full.sum() == 11
+    assert (found[full] == 6).all()
+    late = part.shifted(chosen, 1)
+    assert part.counted_links(late)[:, 2].sum() < found[:, 2].sum()
+    assert np.array_equal(part.shifted(late, -1)[1:], np.where(ends(part)[1:], -1, chosen[1:]))
+
+
+def ends(part: LinkedPairs) -> np.ndarray:
+    """Where a row has no row before it."""
+    found = np.zeros(len(part.sentence), bool)
+    found[part.pairs.target.offsets[:-1]] = True
+    return found
+
+
+def test_the_rows_of_the_end_link_nothing_and_the_ends_are_no_partner(part: LinkedPairs) -> None:
+    for choice in (0, -1):  # <s> and </s>
+        chosen = np.concatenate([
+            np.full(b - a, choice % part.pairs.source.lengths[n])
+            for n, (a, b) in enumerate(pairwise(part.pairs.target.offsets))
+        ])  # fmt: skip
+        assert part.counted_links(chosen)[:, 0].sum() == 0
+
+
+def test_what_stays_is_enough_for_the_page(settings: dict, tmp_path: Path) -> None:
+    shown = settings | {"traces": "shown"}
+    run = attndyn.run("attention-as-alignment", out=tmp_path / "run", device="cpu", **shown)
+    trace = run.trace("standard", 0, step=4)
+    examples, heads, queries, keys = trace["alpha"].shape
+    assert heads == 1
+    for name in ("beta", "beta_uf", "delta", "gold", "align"):
+        assert trace[name].shape == (examples, queries, keys)
+    rows = trace["target"] >= 0
+    for name in ("beta", "beta_uf"):
+        np.testing.assert_allclose(trace[name].sum(axis=-1, dtype=np.float64)[rows], 1, atol=1e-2)
+    assert trace["align"].any()
+    assert "outline the gold links" in (run.path / "report.html").read_text()
+    assert not (run.path / "weights").exists()
+
+
+def test_a_corpus_without_links(settings: dict, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "attention-as-alignment", "--out", str(out), *options(settings | {"gold": ""})])
+    assert stop.value.code == 2
+    assert "has no gold links: --gold data/test would read them from data/test.de" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_no_sure_link_among_what_is_read(settings: dict, tmp_path: Path) -> None:
+    few = made(tmp_path)
+    (tmp_path / "few.gold").write_text("0?0\n" * 11 + "0-0\n")
+    study = find("attention-as-alignment").at("demo", **settings | few | {"evaluation": 5})
+    with pytest.raises(UserError, match="none of the 5 gold pairs that are read has a sure link"):
+        list(study.conditions())
+
+
+def test_the_links_are_counted(run: attndyn.Run) -> None:
+    metrics = Metrics(run.metrics)
+    assert metrics.curves("summary", "sure links").values.item() == 67
+    assert metrics.curves("summary", "possible links").values.item() == 1
+
+
+@pytest.mark.parametrize(
+    ("uniform", "attention", "verdict"),
+    [
+        ([0.9, 0.4, 0.3, 0.3], [0.9, 0.85, 0.8, 0.2], HOLDS),
+        ([0.9, 0.9, 0.9, 0.3], [0.9, 0.3, 0.3, 0.2], DIFFERS),
+        ([0.9, 0.4, 0.3, 0.3], [0.9, 0.3, 0.3, 0.2], INCONCLUSIVE),
+        ([0.9, 0.4, 0.3, 0.3], [0.9, 0.9, 0.9, 0.88], INCONCLUSIVE),
+    ],
+)
+def test_who_comes_first(uniform: list[float], attention: list[float], verdict: str) -> None:
+    """Halfway from chance to the lowest; an alignment that stays at chance has no halfway."""
+    rows = [Row("summary", 0, 0, "AER of chance", 0.9)]
+    for name, values in (("β_uf", uniform), ("α", attention)):
+        rows += [Row("alignment", 0, 100 * n, f"AER of {name}", value) for n, value in enumerate(values)]
+    judge = Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(rows)))
+    assert judge.before("β_uf", matched=False).verdict == verdict
+
+
+def test_impossible_settings() -> None:
+    with pytest.raises(UserError, match="uniform must be at least 1"):
+        find("attention-as-alignment").at("demo", uniform=0)
+
+
+def test_the_epochs_of_the_authors(settings: dict) -> None:
+    """20 epochs where nothing else is known; the last batch of an epoch need not be full: 98 pairs, 16 at a time."""
+    assert find("attention-as-alignment").at("demo", **settings | {"steps": None, "batch": 16}).length == 20 * 7
