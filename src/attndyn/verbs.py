@@ -53,11 +53,16 @@ def run(
         engine = resolve_engine(device, precision, deterministic)
         for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
             pass
+        common: dict[str, Any] = {"device": device, "precision": precision, "deterministic": deterministic}
+        needed = [
+            run(need, scale=scale, out=folder_beside(folder, need, scale), page=page, progress=progress, **common)
+            for need in declared.needs()
+        ]
     with lock(folder):
         if fresh:
             clear(folder)
         if not is_finished(folder):
-            _carry_out(declared, scale, folder, engine, progress)
+            _carry_out(declared, scale, folder, engine, progress, needed)
         if page and not (folder / "report.html").exists():
             _page(declared, folder)
     finished = Run(folder)
@@ -106,6 +111,13 @@ def recorded(study: str) -> dict[str, dict[str, Any]]:
 
 def default_folder(study: Study, scale: str) -> Path:
     return Path("runs") / study.name / f"{scale}-{spec.digest(study)[:8]}"
+
+
+def folder_beside(folder: Path, study: Study, scale: str) -> Path:
+    """Where the run of a study lies that the run in `folder` needs: in its default folder, where that one is in its
+    own; otherwise beside it."""
+    usual = default_folder(study, scale)
+    return usual if folder.parts[:1] == usual.parts[:1] else folder.parent / f"{study.name}-{usual.name}"
 
 
 def settings_of(study: Study) -> dict[str, Any]:
@@ -204,7 +216,14 @@ def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any]
         raise UserError(f"{folder} was begun with other data ({other}); use --fresh")
 
 
-def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], progress: Progress | None) -> None:
+def _carry_out(
+    study: Study,
+    scale: str,
+    folder: Path,
+    engine: dict[str, Any],
+    progress: Progress | None,
+    needed: Sequence[Run] = (),
+) -> None:
     from attndyn.plan import listed
     from attndyn.runner import Runner
     from attndyn.store import checkpoint
@@ -221,6 +240,7 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     before = read_info(folder) if (folder / INFO).exists() else None
     if before is not None:
         check_same_work(folder, before, engine, list(names))
+    study.prepare(needed, engine["device"].split()[0])
     runner = Runner(
         conditions,
         recorder,
@@ -245,6 +265,7 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
         "memory": before.get("memory", []) if before else runner.memory,
         "revision": revision(),
         "command": command_of(study, scale),
+        "needed": [str(one.path) for one in needed],
         "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": None,
         "status": "running",
@@ -260,7 +281,7 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     whole = Metrics(run.metrics)
     shown = study.shown(run, whole)
     if shown is not None:
-        recorder.keep(run, shown)
+        recorder.keep(run, shown, study.weights_stay)
     atomic.write_json(folder / CLAIMS, [claim.as_json(scale) for claim in study.claims(whole)])
     failed = bool(runner.diverged) and not study.divergence_is_an_outcome
     info |= {

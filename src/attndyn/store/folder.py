@@ -94,6 +94,11 @@ class Run:
         tokens: list[str] | str = self.info["tokens"][condition]
         return self.tokens(tokens) if isinstance(tokens, str) else tokens
 
+    @property
+    def needed(self) -> list[Run]:
+        """The runs that this one builds on."""
+        return [Run(path) for path in self.info.get("needed", [])]
+
     def report(self) -> Path:
         """Builds the page again and returns its path."""
         from attndyn.verbs import report

@@ -19,6 +19,7 @@ STUDIES = {
     "word-translation": ("attndyn.studies.word_translation", "WordTranslation"),
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
+    "feature-importance": ("attndyn.studies.feature_importance", "FeatureImportance"),
 }
 
 
