@@ -230,11 +230,11 @@ def _carry_out(
     from attndyn.store.metrics import Metrics, to_table
     from attndyn.training.recorder import Recorder
 
-    conditions, pieces = list(study.conditions()), list(study.pieces())
+    conditions, pieces, borrowed = list(study.conditions()), list(study.pieces()), list(study.borrowed())
     names: dict[str, str | None] = dict.fromkeys(
         [*(one.name for one in conditions), *(piece.condition for piece in pieces)]
     )
-    if not conditions:
+    if not conditions and not needed:
         engine = resolve_engine("cpu", "fp32", True) | {"precision": "fp64"}
     recorder = Recorder(folder)
     before = read_info(folder) if (folder / INFO).exists() else None
@@ -246,7 +246,7 @@ def _carry_out(
         recorder,
         engine["device"].split()[0],
         progress or (lambda *where: None),
-        precision=engine["precision"] if conditions else "fp32",
+        precision=engine["precision"] if conditions or needed else "fp32",
         repeatable=engine["deterministic"],
         before=before["replicas"] if before else None,
     )
@@ -259,7 +259,12 @@ def _carry_out(
         "seeds": sorted({seed for one in conditions for seed in one.seeds} | {piece.replica for piece in pieces}),
         "conditions": names | {condition.name: spec.digest(condition) for condition in conditions},
         "replicas": listed(runner.chunks),
-        "tokens": tokens_of(conditions),
+        "borrowed": [
+            {"condition": one.name, "replica": seed, "chunk": len(runner.chunks)}
+            for one in borrowed
+            for seed in one.seeds
+        ],
+        "tokens": tokens_of([*conditions, *borrowed]),
         "versions": versions(),
         **engine,
         "memory": before.get("memory", []) if before else runner.memory,

@@ -54,7 +54,7 @@ class Run:
         return read_json(self.path / CLAIMS) if (self.path / CLAIMS).exists() else []
 
     def place(self, condition: str, replica: int) -> tuple[Path, int]:
-        for index, entry in enumerate(self.info["replicas"]):
+        for index, entry in enumerate([*self.info["replicas"], *self.info.get("borrowed", [])]):
             if (entry["condition"], entry["replica"]) == (condition, replica):
                 return self.path / "traces" / f"chunk-{entry['chunk']:03d}", index
         raise KeyError(f"no replica {replica} of {condition!r} in {self.path}")

@@ -20,6 +20,7 @@ STUDIES = {
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
     "feature-importance": ("attndyn.studies.feature_importance", "FeatureImportance"),
+    "counterfactual-attention": ("attndyn.studies.counterfactual_attention", "CounterfactualAttention"),
 }
 
 

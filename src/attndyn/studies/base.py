@@ -107,6 +107,10 @@ class Study:
         same run, whichever study asks for it, so nothing is trained twice."""
         yield from ()
 
+    def borrowed(self) -> Iterator[Condition]:
+        """Conditions of needed runs of which this run keeps traces (`shown`) as if it had trained them."""
+        yield from ()
+
     def prepare(self, needed: Sequence[Run], device: str) -> None:
         """Takes from the runs of `needs`, in their order, what the conditions build on; called before training."""
 

@@ -2,7 +2,8 @@
 
 The classifier of Jain and Wallace 2019 (their program, which Wiegreffe and Pinter 2019 build on): a BiLSTM, or each
 word for itself, under additive attention with tanh, one sigmoid output, Adam with amsgrad, the second class weighted by
-how much rarer it is, the epoch chosen on development texts. `feature-importance` trains them; the other studies take them from its run.
+how much rarer it is, the epoch chosen on development texts. `feature-importance` trains them; the other studies take
+them from its run.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def shown_texts(
     some = pairs.take(chosen)
     model = model_of(condition, run, [seed], "cpu", best)
     found = read(model, some, "cpu", condition.rule)
-    kinds = {"alpha": found.alpha}
+    kinds = {"alpha": found.alpha, "votes": found.votes}
     if influence:
         kinds |= {"gradient": found.gradient, "left": left_out(model, some, "cpu", condition.rule)}
     mask = found.mask.numpy()
