@@ -21,6 +21,7 @@ STUDIES = {
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
     "feature-importance": ("attndyn.studies.feature_importance", "FeatureImportance"),
     "counterfactual-attention": ("attndyn.studies.counterfactual_attention", "CounterfactualAttention"),
+    "deceptive-attention": ("attndyn.studies.deceptive_attention", "DeceptiveAttention"),
 }
 
 

@@ -88,17 +88,17 @@ class Reading:
         }
 
 
-def slices_of(pairs: Pairs, replicas: int, device: str) -> list[Any]:
+def slices_of(pairs: Pairs, replicas: int, device: str, given: Reference | None = None) -> list[Any]:
     tokens = (TOKENS if device == "cpu" else TOKENS_ON_GPU) // replicas
-    return in_slices(Parallel(pairs, device), replicas, max(1, tokens))
+    return in_slices(Parallel(pairs, device, given), replicas, max(1, tokens))
 
 
-def read(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Reading:
-    """Every model on every text, in fp32."""
+def read(model: Model, pairs: Pairs, device: str, rule: Any = None, given: Reference | None = None) -> Reading:
+    """Every model on every text, in fp32. A rule of given attention takes it from `given`."""
     replicas = len(model.embedding.weight)
     found: dict[str, list[Tensor]] = {"alpha": [], "votes": [], "gradient": [], "answers": []}
     with products("fp32"):
-        for batch in slices_of(pairs, replicas, device):
+        for batch in slices_of(pairs, replicas, device, given):
             mask = batch.source_mask
             gradient, alpha, logits = answer_influence(model, rule or Learned(), batch)
             with torch.no_grad():
@@ -127,11 +127,14 @@ def left_out(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Float
     return torch.cat(found, dim=1)
 
 
-def reference(reading: Reading, replica: int) -> Reference:
-    """The attention and the answers of one model, for others to be trained beside."""
-    offsets = np.concatenate([[0], reading.texts.lengths.cpu().numpy().cumsum()])
-    p = reading.answers[replica].cpu().numpy()
-    return Reference(Text(reading.alpha[replica].cpu().numpy(), offsets, []), np.stack([1 - p, p], axis=1))
+def reference(model: Model, pairs: Pairs, device: str) -> Reference:
+    """The attention and the answers of the first model, for others to be trained beside."""
+    order = np.argsort(pairs.source.lengths, kind="stable")
+    found = read(model, pairs.take(order), device)
+    offsets = np.concatenate([[0], found.texts.lengths.cpu().numpy().cumsum()])
+    p = found.answers[0].cpu().numpy()
+    ordered = Reference(Text(found.alpha[0].cpu().numpy(), offsets, []), np.stack([1 - p, p], axis=1))
+    return ordered.take(np.argsort(order, kind="stable"))
 
 
 @dataclass(frozen=True)
