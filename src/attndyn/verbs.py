@@ -256,7 +256,9 @@ def _carry_out(
         "source": study.source,
         "scale": scale,
         "settings": settings_of(study),
-        "seeds": sorted({seed for one in conditions for seed in one.seeds} | {piece.replica for piece in pieces}),
+        "seeds": sorted(
+            {seed for one in (*conditions, *borrowed) for seed in one.seeds} | {piece.replica for piece in pieces}
+        ),
         "conditions": names | {condition.name: spec.digest(condition) for condition in conditions},
         "replicas": listed(runner.chunks),
         "borrowed": [

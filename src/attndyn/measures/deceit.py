@@ -28,9 +28,9 @@ def apart(logits: Tensor, alpha: Tensor, batch: Any, direction: Direction) -> tu
     if batch.given is None or batch.answer is None:
         raise UserError("a model can only deceive beside another one: the task brings no attention and answers of one")
     mask = None if batch.source_mask is None else batch.source_mask[:, :, None, None]
-    pair = (alpha, batch.given) if direction == "adversary-base" else (batch.given, alpha)
+    of, beside = (alpha, batch.given) if direction == "adversary-base" else (batch.given, alpha)
     answers = divergence.total_variation(logits.softmax(dim=-1), batch.answer)
-    found = (answers, divergence.kl(*pair, mask), divergence.jsd(alpha, batch.given, mask))
+    found = (answers, divergence.kl(of, beside, mask), divergence.jsd(alpha, batch.given, mask))
     variation, kl, jsd = (each.flatten(1).mean(dim=1) for each in found)
     return variation, kl, jsd
 

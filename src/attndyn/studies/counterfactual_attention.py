@@ -149,10 +149,11 @@ class CounterfactualAttention(Explained):
         yield Points(
             name="permutation",
             title="Shuffled attention",
-            caption="Mean over texts of the median |Δy| over permutations, for texts by their largest weight (in %, "
-            "classes of 25). A small point is a seed, a large one their mean with its interval.",
+            caption="Mean over texts of the median |Δy| over permutations, for texts by their largest weight, in four "
+            "classes. A small point is a seed, a large one their mean with its interval.",
             metric="median change by largest weight",
-            x_title="largest weight, %",
+            x="largest weight",
+            x_title="largest weight",
             y_title="median |Δy|",
             conditions=(BILSTM, AVERAGE),
         )
@@ -161,7 +162,8 @@ class CounterfactualAttention(Explained):
             title="The most different attention with the same answer",
             caption="Mean JSD over texts by their largest weight, at the smallest ε; the bound is ln 2 = .693.",
             metric="JSD by largest weight",
-            x_title="largest weight, %",
+            x="largest weight",
+            x_title="largest weight",
             y_title="JSD",
             conditions=(BILSTM, AVERAGE),
         )
@@ -181,7 +183,11 @@ class CounterfactualAttention(Explained):
     def _table(self, metrics: Metrics) -> Table:
         rows: list[tuple[Any, ...]] = []
         for condition in (BILSTM, AVERAGE):
-            known = [name for name in metrics.curves_of(condition) if ": of" not in name and " by largest" not in name]
+            known = [
+                name
+                for name in metrics.curves_of(condition)
+                if ": of" not in name and not name.endswith("largest weight")
+            ]
             for name in known:
                 values = metrics.curves(condition, name).last
                 rows.append((condition, name, *(round(float(value), 4) for value in

@@ -64,7 +64,8 @@ def _of_seed(
             yield 0, f"{name}: of", float(len(yes))
     kind = np.digitize(peak, EDGES)
     for number in np.unique(kind):
-        place = round(100 * (number + 0.5) / (len(EDGES) + 1))
+        place = int(number)
+        yield place, "largest weight", float(peak[kind == number].mean())
         yield place, "median change by largest weight", float(change[kind == number].mean())
         yield place, "JSD by largest weight", float(divergences[smallest][kind == number].mean())
 

@@ -114,8 +114,8 @@ class DeceptiveAttention(Explained):
     @property
     def directions(self) -> list[tuple[Direction, int]]:
         """How KL is read, and how many adversaries of each λ read it so."""
-        return [(direction, count) for direction, count in
-                (("adversary-base", self.adversaries), ("base-adversary", self.reversed)) if count]  # fmt: skip
+        every: list[tuple[Direction, int]] = [("adversary-base", self.adversaries), ("base-adversary", self.reversed)]
+        return [(direction, count) for direction, count in every if count]
 
     def deceivers(self) -> Iterator[Condition]:
         task = replace(self.task, reference=self.reference(BILSTM))
@@ -195,8 +195,9 @@ class DeceptiveAttention(Explained):
             name="plane",
             title="How far from the base: attention and answers",
             caption="Mean over test texts of the divergence of attention (JSD, at most .693) and of the answers (total "
-            "variation, 0 to 1). A point of the adversaries is a λ, with its seeds; beside them every other seed of "
-            "the base, every run under uniform attention, and adversaries of each text alone, at ε .01 and .05.",
+            "variation, 0 to 1). Every adversary is a point, the farther right the larger its λ, until it fails; beside "
+            "them every other seed of the base, the runs under uniform attention, and the adversaries of each text "
+            "alone, at ε .01 and .05.",
             metric="TVD",
             x="JSD",
             x_title="JSD of attention from the base",
@@ -209,7 +210,7 @@ class DeceptiveAttention(Explained):
         ):
             yield Points(
                 name=name, title=title, metric=y, y_title=y, x="λ", x_title="λ", log="x", conditions=tuple(kinds),
-                caption="On test texts; a small point is a seed. τ: with the influence on the adversary's own answers."
+                caption="On test texts; a point is an adversary. τ: with the influence on its own answers."
             )  # fmt: skip
         yield TracedSentences(
             name="sentences",

@@ -21,7 +21,6 @@ from attndyn.measures.verdicts import (
 from attndyn.report.parts import Table
 from attndyn.studies.base import Judgement
 from attndyn.studies.deceptive_names import (
-    ADVERSARIES,
     BY_ADVERSARY,
     BY_BASE,
     BY_UNIFORM,
@@ -64,8 +63,8 @@ class Found:
 
     def gap(self, condition: str, other: str, metric: str = ACCURACY) -> Interval | None:
         """The interval over runs of the first minus the second, where both have two runs."""
-        sides = [self.values(one, metric) if one in self.metrics else [] for one in (condition, other)]
-        return difference_interval(*sides) if min(map(len, sides)) > 1 else None
+        first, second = (self.values(one, metric) if one in self.metrics else [] for one in (condition, other))
+        return difference_interval(first, second) if min(len(first), len(second)) > 1 else None
 
     def best_deceiver(self) -> float:
         """The λ with the largest JSD among those that keep the accuracy; if none does, the one that keeps most."""
@@ -88,8 +87,8 @@ class Found:
             name="models",
             title="Every model beside the base",
             caption="Means over seeds, on test texts. TVD, JSD, KL: from the first BiLSTM; W&P's program halves TVD. "
-            "Each word for itself: its own attention, uniform attention, and the frozen attention of the base and of the "
-            f"adversary of λ {self.study.guide:g}.",
+            "Each word for itself: its own attention, uniform attention, and the frozen attention of the base and of "
+            f"the adversary of λ {self.study.guide:g}.",
             columns=("model", *columns),
             rows=tuple(rows),
         )
@@ -123,7 +122,7 @@ def _uniform(found: Found) -> Iterator[tuple[str, Judgement]]:
     yield "W-01", Judgement(measured=measured, verdict=verdict, interval=gap, n=n)
     yield "O-02", Judgement(measured=measured, verdict=by_margin(gap, COSTS_NOTHING), interval=gap, n=n)
     losses = [found.metrics.curves(name, "loss").values.min(axis=1).tolist() for name in (UNIFORM, BILSTM)]
-    loss = difference_interval(*losses)
+    loss = difference_interval(losses[0], losses[1])
     measured = f"{sum(losses[0]) / len(losses[0]):.4f} against {sum(losses[1]) / len(losses[1]):.4f}"
     yield "B-09", Judgement(measured=measured, verdict=by_margin(loss, SAME_LOSS), interval=loss, n=n)
 
@@ -163,7 +162,10 @@ def _adversaries(found: Found) -> Iterator[tuple[str, Judgement]]:
     if len(lambdas) > 2 and found.study.adversaries > 1:
         from scipy.stats import spearmanr
 
-        across, up = (found.metrics.curves(ADVERSARIES["adversary-base"], name).values for name in ("JSD", "TVD"))
+        across, up = (
+            zip(*(found.values(adversary("adversary-base", lam), name) for lam in lambdas), strict=True)
+            for name in ("JSD", "TVD")
+        )
         ranks = [float(spearmanr(a, b).statistic) for a, b in zip(across, up, strict=True)]
         interval = mean_interval(ranks)
         curve = ", ".join(f"{lam:g}: {found.at(lam, 'JSD'):.2f}/{found.at(lam, 'TVD'):.3f}" for lam in lambdas)

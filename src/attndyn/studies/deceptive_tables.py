@@ -132,7 +132,7 @@ def _adversary(
         values = found.scores(replica) | beside(base, found, replica) | {"λ": objective.lam}
         values |= {name: float(np.nanmean(tau[replica])) for name, tau in taus.items()}
         for name, value in values.items():
-            yield Row(family, replica, place, name, value)
+            yield Row(family, 0, 100 * place + replica, name, value)  # every adversary is a point of its own
             yield Row(condition.name, seed, condition.steps, name, value)
 
 
