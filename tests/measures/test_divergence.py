@@ -6,11 +6,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import divergence as slow
 from scipy.spatial.distance import jensenshannon
 
 from attndyn.measures import divergence
 from attndyn.measures.flat import Texts
-from tests.reference import divergence as slow
 
 LN2 = math.log(2)
 amounts = st.one_of(st.just(0.0), st.floats(1e-6, 1))

@@ -13,7 +13,7 @@ from attndyn.probes.counterfactual import most_different, permuted_answers
 from attndyn.store.metrics import Row
 from attndyn.studies.counterfactual_attention import EDGES, LITTLE, NEAR, PEAKED
 from attndyn.studies.explained import BEST, BILSTM, SUMMARY
-from attndyn.studies.explained_read import model_of, read, tested_texts
+from attndyn.studies.explained_read import evaluated_texts, model_of, read
 from attndyn.studies.importance_tables import bounds
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def tables(study: CounterfactualAttention, base: Run, device: str) -> Iterator[Row]:
-    pairs = tested_texts(study.task, study.evaluation)
+    pairs = evaluated_texts(study.task, study.evaluation)
     for condition in study.bases():
         found = read(model_of(condition, base, condition.seeds, device, BEST), pairs, device)
         yield from _of_condition(study, condition, found)

@@ -23,7 +23,7 @@ from attndyn.studies.deceptive_names import (
     SEEDS,
 )
 from attndyn.studies.explained import AVERAGE, BEST, BILSTM
-from attndyn.studies.explained_read import left_out, model_of, ranks, read, reference, tested_texts
+from attndyn.studies.explained_read import evaluated_texts, left_out, model_of, ranks, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT
 from attndyn.studies.importance_tables import bounds
 from attndyn.tasks.bare import REFERENCES
@@ -50,7 +50,7 @@ def remember(study: DeceptiveAttention, needed: Sequence[Run], device: str) -> N
         guide = study.guiding()
         models[BY_ADVERSARY] = model_of(guide, needed[1], guide.seeds[:1], device, ADVERSARY_BEST)
     data = study.task.data
-    parts = {"train": data.train, "valid": data.valid, "test": tested_texts(study.task, study.evaluation)}
+    parts = {"train": data.train, "valid": data.valid, "test": evaluated_texts(study.task, study.evaluation)}
     for name, model in models.items():
         known = {part: reference(model, pairs, device) for part, pairs in parts.items()}
         REFERENCES[study.reference(name)] = known
@@ -66,7 +66,7 @@ def copied(run: Run, conditions: Sequence[str] | None = None) -> Iterator[Row]:
 def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
     """Of the run without guided models."""
     yield from copied(run.needed[0], (BILSTM, AVERAGE))
-    pairs = tested_texts(study.task, study.evaluation)
+    pairs = evaluated_texts(study.task, study.evaluation)
     first = next(study.bases())
     learned = read(model_of(first, run.needed[0], first.seeds, device, BEST), pairs, device)
     uniform = study.uniform()
@@ -139,7 +139,7 @@ def _adversary(
 def guided_tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
     """Of the run with guided models: theirs, and all that was found without them."""
     yield from copied(run.needed[1])
-    pairs = tested_texts(study.task, study.evaluation)
+    pairs = evaluated_texts(study.task, study.evaluation)
     for condition in study.conditions():
         model = model_of(condition, run, condition.seeds, device, BEST)
         given = None

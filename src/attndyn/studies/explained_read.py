@@ -44,7 +44,7 @@ def model_of(condition: Condition, run: Run, seeds: Sequence[int], device: str, 
     return model.to(device).eval()
 
 
-def tested_texts(task: BareText, most: int) -> Pairs:
+def evaluated_texts(task: BareText, most: int) -> Pairs:
     """At most so many test texts, drawn once for all, from the shortest to the longest."""
     test = task.data.test
     chosen = np.sort(shuffled(len(test), 0)[:most])
@@ -169,7 +169,7 @@ def shown_texts(
     study: Explained, condition: Condition, run: Run, seed: int, best: str, most: int, influence: bool = False
 ) -> dict[str, np.ndarray]:
     """What the page shows of a few test texts of middling length: padded arrays."""
-    pairs = tested_texts(study.task, study.evaluation)
+    pairs = evaluated_texts(study.task, study.evaluation)
     chosen = np.unique(np.linspace(len(pairs) // 4, 3 * len(pairs) // 4, min(most, len(pairs))).astype(int))
     some = pairs.take(chosen)
     model = model_of(condition, run, [seed], "cpu", best)

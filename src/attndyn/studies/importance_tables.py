@@ -12,7 +12,7 @@ from attndyn.measures.flat import Texts
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
 from attndyn.studies.explained import BEST, BILSTM, SUMMARY
-from attndyn.studies.explained_read import Ranks, left_out, model_of, ranks, read, tested_texts
+from attndyn.studies.explained_read import Ranks, evaluated_texts, left_out, model_of, ranks, read
 from attndyn.studies.feature_importance import BINS, BOTH, GRADIENT, LEFT_OUT, TAUS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def tables(study: FeatureImportance, run: Run, device: str) -> Iterator[Row]:
 
 def _of_condition(study: FeatureImportance, condition: Condition, run: Run, device: str) -> Iterator[Row]:
     model = model_of(condition, run, condition.seeds, device, BEST)
-    pairs = tested_texts(study.task, study.evaluation)
+    pairs = evaluated_texts(study.task, study.evaluation)
     found = read(model, pairs, device)
     chosen = np.arange(0, len(pairs), -(-len(pairs) // MOST_LEFT_OUT))
     some = pairs.take(chosen)

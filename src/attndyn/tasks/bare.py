@@ -129,8 +129,9 @@ def _within(task: BareText, pairs: Pairs, name: str, size: int) -> Pairs:
     texts = Text(np.where(ids < size, ids, UNK).astype(np.int32), offsets, pairs.source.words[:size])
     short = np.flatnonzero(texts.lengths < 2)
     if len(short):
+        text = " ".join(texts.line(int(short[0])))
         raise UserError(
-            f"{task.corpus}: the {name} text {' '.join(texts.line(short[0]))!r} has fewer than two words, so attention "
-            "has no choice in it; --shortest 2 leaves such texts out"
+            f"{task.corpus}: the {name} text {text!r} has fewer than two words, so attention has no choice in it; "
+            "--shortest 2 leaves such texts out"
         )
     return Pairs(texts, pairs.target)
