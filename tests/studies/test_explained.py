@@ -131,8 +131,8 @@ def test_distances_from_the_base_are_those_of_the_definitions(study, runs: dict[
 
 def test_the_plane_holds_all_kinds_of_model(runs: dict[str, Run]) -> None:
     metrics = Metrics(runs["deceptive-attention"].metrics)
-    assert metrics.curves("adversaries, KL(adv ‖ base)", "JSD").values.size == 6
-    assert metrics.curves("adversaries, KL(base ‖ adv)", "TVD").values.size == 3
+    assert metrics.curves("adversaries, KL(adv || base)", "JSD").values.size == 6
+    assert metrics.curves("adversaries, KL(base || adv)", "TVD").values.size == 3
     assert metrics.curves(SEEDS, "JSD").values.size == 1
     assert len(metrics.curves(UNIFORM, "JSD").last) == 2
     epsilon = metrics.curves(INSTANCE, "TVD").values[0]

@@ -7,8 +7,8 @@ BY_ADVERSARY = "each word for itself, an adversary's attention"
 SEEDS = "other seeds of the base"
 INSTANCE = "adversaries of each text alone"
 ADVERSARIES = {
-    "adversary-base": "adversaries, KL(adv ‖ base)",
-    "base-adversary": "adversaries, KL(base ‖ adv)",
+    "adversary-base": "adversaries, KL(adv || base)",
+    "base-adversary": "adversaries, KL(base || adv)",
 }
 ADVERSARY_BEST = "lowest train objective"
 LAMBDA_UNIT = 1e-5

@@ -168,10 +168,13 @@ def ranks(texts: Texts, first: Float[Tensor, "replica word"], second: Float[Tens
 def shown_texts(
     study: Explained, condition: Condition, run: Run, seed: int, best: str, most: int, influence: bool = False
 ) -> dict[str, np.ndarray]:
-    """What the page shows of a few test texts of middling length: padded arrays."""
+    """What the page shows of a few test texts of middling length, of both classes: padded arrays."""
     pairs = evaluated_texts(study.task, study.evaluation)
-    chosen = np.unique(np.linspace(len(pairs) // 4, 3 * len(pairs) // 4, min(most, len(pairs))).astype(int))
-    some = pairs.take(chosen)
+    chosen = []
+    for label in (0, 1):
+        own = np.flatnonzero(pairs.target.ids == label)
+        chosen.append(own[np.unique(np.linspace(len(own) // 4, 3 * len(own) // 4, most // 2).astype(int))])
+    some = pairs.take(np.sort(np.concatenate(chosen)))
     model = model_of(condition, run, [seed], "cpu", best)
     found = read(model, some, "cpu", condition.rule)
     kinds = {"alpha": found.alpha, "votes": found.votes}
