@@ -26,13 +26,16 @@ class Live:
         self.stream = stream or sys.stderr
         self.terminal = self.stream.isatty()
         self._latest: dict[str, dict[str, dict[int, float]]] = {}
-        self._read = self._step = 0
+        self._read = self._step = self._total = 0
         self._start: tuple[int, float] | None = None
         self._estimated = False
         self._total = 0
         self._shown = time.monotonic()
 
     def __call__(self, done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
+        if total != self._total:  # a run that another one needs is followed by that one
+            self._total, self._read, self._start, self._estimated = total, 0, None, False
+            self._latest.clear()
         for row in rows[self._read :]:
             if row.metric in (self.headline, "loss"):
                 self._latest.setdefault(row.condition, {}).setdefault(row.metric, {})[row.replica] = row.value

@@ -2,8 +2,8 @@
 
 On a CPU each replica is a unit of its own, and a chunk of units is trained side by side on the cores. On a GPU the
 replicas of all conditions of one shape are one unit, or several where the memory is too small; everything that differs
-between them (seed, task, attention rule, learning rate) is a value for each replica. A few units of different shapes
-are trained side by side there too: the small steps of one leave most of the GPU idle.
+between them (seed, task, attention rule, objective, learning rate) is a value for each replica. A few units of different
+shapes are trained side by side there too: the small steps of one leave most of the GPU idle.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from attndyn.models import rules
 from attndyn.models.specs import Origins
 from attndyn.tasks import base as tasks
+from attndyn.training import condition as objectives
 from attndyn.training.condition import Condition, beside
 
 CHUNK = 16
@@ -52,11 +53,14 @@ class Unit:
         shares = [(condition, len(list(group))) for condition, group in groupby(self.replicas, lambda r: r.condition)]
         optimisers = [r.condition.optimiser.row(r.condition.seeds.index(r.seed)) for r in self.replicas]
         first = replace(shares[0][0], optimiser=beside(optimisers))
-        given, followed = ([(getattr(one, name), count) for one, count in shares] for name in ("task", "rule"))
+        given, followed, sought = (
+            [(getattr(one, name), count) for one, count in shares] for name in ("task", "rule", "objective")
+        )
         return replace(
             first,
             task=given[0][0] if same(given) else tasks.Beside(tuple(given)),
             rule=followed[0][0] if same(followed) else rules.Beside(tuple(followed)),
+            objective=sought[0][0] if same(sought) else objectives.Beside(tuple(sought)),
             best=tuple(dict.fromkeys(wanted for one, _ in shares for wanted in one.best)),
         )
 

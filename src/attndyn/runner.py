@@ -163,7 +163,7 @@ class Worker:
 
 def read(trainer: Trainer, readings: Sequence[Any], precision: Precision, examples: Batch) -> list[tuple[str, Tensor]]:
     with products(precision):
-        trace = Trace(trainer.model, trainer.condition.rule, examples)
+        trace = Trace(trainer.model, trainer.condition.rule, examples, trainer.condition.objective)
         return [
             (name if reading.on == "valid" else f"{reading.on} {name}", value)
             for reading in readings

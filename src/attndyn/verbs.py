@@ -53,11 +53,16 @@ def run(
         engine = resolve_engine(device, precision, deterministic)
         for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
             pass
+        common: dict[str, Any] = {"device": device, "precision": precision, "deterministic": deterministic}
+        needed = [
+            run(need, scale=scale, out=folder_beside(folder, need, scale), page=page, progress=progress, **common)
+            for need in declared.needs()
+        ]
     with lock(folder):
         if fresh:
             clear(folder)
         if not is_finished(folder):
-            _carry_out(declared, scale, folder, engine, progress)
+            _carry_out(declared, scale, folder, engine, progress, needed)
         if page and not (folder / "report.html").exists():
             _page(declared, folder)
     finished = Run(folder)
@@ -106,6 +111,13 @@ def recorded(study: str) -> dict[str, dict[str, Any]]:
 
 def default_folder(study: Study, scale: str) -> Path:
     return Path("runs") / study.name / f"{scale}-{spec.digest(study)[:8]}"
+
+
+def folder_beside(folder: Path, study: Study, scale: str) -> Path:
+    """Where the run of a study lies that the run in `folder` needs: in its default folder, where that one is in its
+    own; otherwise beside it."""
+    usual = default_folder(study, scale)
+    return usual if folder.parts[:1] == usual.parts[:1] else folder.parent / f"{study.name}-{usual.name}"
 
 
 def settings_of(study: Study) -> dict[str, Any]:
@@ -205,29 +217,37 @@ def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any]
         raise UserError(f"{folder} was begun with other data ({other}); use --fresh")
 
 
-def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], progress: Progress | None) -> None:
+def _carry_out(
+    study: Study,
+    scale: str,
+    folder: Path,
+    engine: dict[str, Any],
+    progress: Progress | None,
+    needed: Sequence[Run] = (),
+) -> None:
     from attndyn.plan import listed
     from attndyn.runner import Runner
     from attndyn.store import checkpoint
     from attndyn.store.metrics import Metrics, to_table
     from attndyn.training.recorder import Recorder
 
-    conditions, pieces = list(study.conditions()), list(study.pieces())
+    conditions, pieces, borrowed = list(study.conditions()), list(study.pieces()), list(study.borrowed())
     names: dict[str, str | None] = dict.fromkeys(
         [*(one.name for one in conditions), *(piece.condition for piece in pieces)]
     )
-    if not conditions:
+    if not conditions and not needed:
         engine = resolve_engine("cpu", "fp32", True) | {"precision": "fp64"}
     recorder = Recorder(folder)
     before = read_info(folder) if (folder / INFO).exists() else None
     if before is not None:
         check_same_work(folder, before, engine, list(names))
+    study.prepare(needed, engine["device"].split()[0])
     runner = Runner(
         conditions,
         recorder,
         engine["device"].split()[0],
         progress or (lambda *where: None),
-        precision=engine["precision"] if conditions else "fp32",
+        precision=engine["precision"] if conditions or needed else "fp32",
         repeatable=engine["deterministic"],
         before=before["replicas"] if before else None,
     )
@@ -237,16 +257,24 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
         "source": study.source,
         "scale": scale,
         "settings": settings_of(study),
-        "seeds": sorted({seed for one in conditions for seed in one.seeds} | {piece.replica for piece in pieces}),
+        "seeds": sorted(
+            {seed for one in (*conditions, *borrowed) for seed in one.seeds} | {piece.replica for piece in pieces}
+        ),
         "conditions": names | {condition.name: spec.digest(condition) for condition in conditions},
         "later": [],
         "replicas": listed(runner.chunks),
-        "tokens": tokens_of(conditions),
+        "borrowed": [
+            {"condition": one.name, "replica": seed, "chunk": len(runner.chunks)}
+            for one in borrowed
+            for seed in one.seeds
+        ],
+        "tokens": tokens_of([*conditions, *borrowed]),
         "versions": versions(),
         **engine,
         "memory": [*(before or {}).get("memory", []), *runner.memory],
         "revision": revision(),
         "command": command_of(study, scale),
+        "needed": [str(one.path) for one in needed],
         "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": None,
         "status": "running",
@@ -267,7 +295,7 @@ def _carry_out(study: Study, scale: str, folder: Path, engine: dict[str, Any], p
     whole = Metrics(run.metrics)
     shown = study.shown(run, whole)
     if shown is not None:
-        recorder.keep(run, shown)
+        recorder.keep(run, shown, study.weights_stay)
     atomic.write_json(folder / CLAIMS, [claim.as_json(scale) for claim in study.claims(whole)])
     failed = bool(runner.diverged) and not study.divergence_is_an_outcome
     info |= {

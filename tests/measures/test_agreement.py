@@ -13,7 +13,16 @@ from reference import agreement as slow
 from scipy import stats
 
 import attndyn
-from attndyn.measures.agreement import Rows, agreement, chance, kendall_tau, shuffled_chance, xi, xi_star
+from attndyn.measures.agreement import (
+    Rows,
+    agreement,
+    chance,
+    kendall_tau,
+    shuffled_chance,
+    tau_p_values,
+    xi,
+    xi_star,
+)
 
 GARBAGE = 1e9
 percents = st.sampled_from([1, 5, 20, 50, 100])
@@ -229,3 +238,20 @@ def test_xi_of_curves_that_do_not_fit() -> None:
         xi(math.nan, [0.1], [1])
     with pytest.raises(attndyn.UserError, match="one run"):
         xi_star([])
+
+
+def test_p_values_of_tau_are_those_of_scipy() -> None:
+    """Exact to 33 positions, by the normal limit beyond; without ties."""
+    draw = np.random.default_rng(0)
+    for length in (2, 3, 5, 12, 33, 34, 120):
+        u, v = draw.normal(size=(2, 6, length))
+        v += u * np.linspace(0, 2, 6)[:, None]
+        wanted = [stats.kendalltau(a, b).pvalue for a, b in zip(u, v, strict=True)]
+        found = tau_p_values(kendall_tau(u, v).values, torch.tensor([length]))
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_the_p_value_of_an_undefined_tau_is_undefined() -> None:
+    found = tau_p_values(torch.tensor([math.nan, 0.0], dtype=torch.float64), torch.tensor([5, 5]))
+    assert found.isnan().tolist() == [True, False]
+    assert found[1] == 1

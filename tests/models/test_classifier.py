@@ -13,6 +13,7 @@ from attndyn.errors import UserError
 from attndyn.models import Classifier, Learned, OneHot, Uniform
 from attndyn.models.classifier import ClassifierModel
 from attndyn.models.layers import BiLSTM
+from attndyn.models.rules import Given
 from attndyn.tasks.sampler import Batch
 
 WORDS = 11
@@ -20,8 +21,14 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 SMALL = Classifier(width=5, hidden=4)
 specs = pytest.mark.parametrize(
     "spec",
-    [SMALL, replace(SMALL, directions=1), replace(SMALL, scoring="linear")],
-    ids=["paper", "one direction", "linear scoring"],
+    [
+        SMALL,
+        replace(SMALL, directions=1),
+        replace(SMALL, scoring="linear"),
+        replace(SMALL, scoring="tanh"),
+        replace(SMALL, scoring="tanh", encoder="average"),
+    ],
+    ids=["paper", "one direction", "linear scoring", "tanh scoring", "each word for itself"],
 )
 classes = pytest.mark.parametrize("outputs", [2, 3])
 groups = pytest.mark.parametrize("seeds", [(4,), (0, 4, 2)], ids=["one replica", "three replicas"])
@@ -43,11 +50,16 @@ def plain(model: ClassifierModel, spec: Classifier, replica: int, words: Tensor,
     def parameters(part: nn.Module) -> dict[str, Tensor]:
         return {name: value[replica] for name, value in part.named_parameters()}
 
-    lstm = nn.LSTM(spec.width, spec.hidden, bidirectional=spec.directions == 2)
-    states, _ = torch.func.functional_call(lstm, parameters(model.encoder), (model.embedding.weight[replica][words],))
+    vectors = model.embedding.weight[replica][words]
+    if spec.encoder == "average":
+        states = F.linear(vectors, **parameters(model.encoder)).tanh()
+    else:
+        lstm = nn.LSTM(spec.width, spec.hidden, bidirectional=spec.directions == 2)
+        states, _ = torch.func.functional_call(lstm, parameters(model.encoder), (vectors,))
     hidden = states
     if model.attention is not None:
-        hidden = F.linear(states, **parameters(model.attention)).relu()
+        hidden = F.linear(states, **parameters(model.attention))
+        hidden = hidden.tanh() if spec.scoring == "tanh" else hidden.relu()
     if alpha is None:
         alpha = F.linear(hidden, **parameters(model.score))[:, 0].softmax(dim=0)
     logits = F.linear(alpha @ states, **parameters(model.output))
@@ -91,6 +103,8 @@ def test_gradients_are_those_of_the_texts_one_by_one(spec) -> None:
 @torch.no_grad()
 def test_the_stacked_encoder_is_the_one_by_one_encoder(spec) -> None:
     model, batch = spec.build(WORDS, (0, 1, 2), 2), texts([3, 6, 1, 5], 3)
+    if spec.encoder == "average":
+        pytest.skip("no recurrence, so no two ways to run it")
     slow = model.encode(batch).keys
 
     class Stacked(BiLSTM):
@@ -135,6 +149,28 @@ def test_the_answer_is_the_mean_of_the_votes_on_the_scale_of_logits() -> None:
     combined = (trace.alpha[:, :, 0, 0] * trace.beta[:, :, 0].logit()).sum(dim=-1).sigmoid()
     assert (right - combined).abs().max() < 1e-6
     assert right.std() > 1e-3
+
+
+def test_the_classifier_of_jain_and_wallace() -> None:
+    """BiLSTM 128 a direction, Linear(256, 128) with tanh, Linear(128, 1) without bias, one sigmoid."""
+    model = Classifier(hidden=128, scoring="tanh").build(17, (0,), 2)
+    shapes = {name: [*parameter.shape[1:]] for name, parameter in model.named_parameters()}
+    assert shapes["attention.weight"] == [128, 256]
+    assert shapes["score.weight"] == [1, 128]
+    assert "score.bias" not in shapes
+    assert shapes["output.weight"] == [1, 256]
+    assert shapes["encoder.weight_hh_l0_reverse"] == [512, 128]
+
+
+@specs
+@torch.no_grad()
+def test_given_its_own_attention_a_model_answers_as_before(spec) -> None:
+    """Exactly: α goes the same way into the same reading."""
+    model, batch = spec.build(WORDS, (0, 1), 2), texts([3, 6, 2, 5], 2)
+    logits, alpha = model(batch, Learned())
+    again, same = model(replace(batch, given=alpha), Given())
+    assert torch.equal(again, logits)
+    assert torch.equal(same, alpha)
 
 
 def test_parameters_are_as_many_as_published() -> None:

@@ -3,7 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attndyn.models.rules import Learned, NoContext, OneHot, Uniform
+from attndyn.errors import UserError
+from attndyn.models.rules import Beside, Given, Learned, NoContext, OneHot, Uniform, of_batch
 
 SHAPE = (2, 3, 2, 4, 5)  # replica, batch, head, query, key
 
@@ -114,3 +115,19 @@ def test_rules_leave_the_scores_as_they_are() -> None:
 def test_rules_are_data() -> None:
     assert OneHot(2) == OneHot(2) != OneHot(3)
     assert len({Learned(), Learned(), Uniform(), NoContext(), OneHot(1), OneHot(1)}) == 4
+
+
+def test_given_weights_are_those_of_the_batch_whatever_the_logits_are() -> None:
+    weights = torch.rand(SHAPE, generator=torch.Generator().manual_seed(1)).softmax(dim=-1)
+    assert torch.equal(of_batch(Given(), weights)(some_scores()), weights)
+    assert of_batch(Learned(), weights) == Learned()
+    mixed = of_batch(Beside(((Learned(), 1), (Given(), 1))), weights)(some_scores())
+    assert torch.equal(mixed[1], weights[1])
+    assert torch.equal(mixed[0], Learned()(some_scores())[0])
+
+
+def test_given_attention_needs_weights() -> None:
+    with pytest.raises(UserError, match="brings no weights"):
+        of_batch(Given(), None)
+    with pytest.raises(UserError, match="without a batch"):
+        Given()(some_scores())

@@ -8,7 +8,7 @@ from models.test_classifier import SMALL, WORDS, texts
 from torch.nn import functional as F
 
 from attndyn.models import Learned, Uniform
-from attndyn.probes.influence import gradient_influence, leave_one_out, surprise
+from attndyn.probes.influence import answer_influence, gradient_influence, leave_one_out, probability, surprise
 from attndyn.probes.lexical import log_odds
 from attndyn.probes.trace import Trace
 from attndyn.tasks.sampler import Batch
@@ -51,6 +51,34 @@ def test_leaving_out_is_running_the_shorter_text(rule) -> None:
             after = surprise(model(replace(whole, source=rest), rule)[0], whole.target)[:, 0, 0]
             torch.testing.assert_close(found[:, row, place], after - before)
         assert not found[:, row, length:].any()
+
+
+@rules
+@torch.no_grad()
+def test_the_influence_on_the_answer_is_its_slope_with_the_attention_held_still(rule) -> None:
+    model, batch = SMALL.build(WORDS, (0, 1), 2).double(), texts(LENGTHS, 2)
+    found, alpha, logits = answer_influence(model, rule, batch)
+    embedded, small = model.embed(batch), 1e-5
+    for row, length in enumerate(LENGTHS):
+        for place in range(length):
+            answers = []
+            for factor in (1 - small, 1 + small):
+                faded = embedded.clone()
+                faded[:, row, place] *= factor
+                answers.append(model.read(model.encode_vectors(batch, faded), alpha).softmax(dim=-1)[:, row, 0, 1])
+            slope = ((answers[1] - answers[0]) / (2 * small)).abs()
+            torch.testing.assert_close(found[:, row, place], slope, rtol=1e-5, atol=1e-8)
+        assert not found[:, row, length:].any()
+    torch.testing.assert_close(logits, model(batch, rule)[0])
+
+
+@torch.no_grad()
+def test_leaving_out_can_look_at_the_probability() -> None:
+    model, batch = SMALL.build(WORDS, (0, 1), 2).double(), texts(LENGTHS, 2)
+    in_loss = leave_one_out(model, Learned(), batch, tokens=50)
+    in_p = leave_one_out(model, Learned(), batch, tokens=50, of=probability)
+    before = probability(model(batch, Learned())[0], batch.target)
+    torch.testing.assert_close(in_p, before * torch.expm1(-in_loss))
 
 
 def test_a_single_word_cannot_be_left_out() -> None:

@@ -10,7 +10,7 @@ from attndyn.measures.readings import Answers
 from attndyn.models import Learned, Seq2Seq, Uniform
 from attndyn.tasks import Iid, Permutations
 from attndyn.tasks.sampler import Batch
-from attndyn.training.condition import Adam, Condition, Likelihood
+from attndyn.training.condition import Adam, Beside, Condition, Likelihood
 
 
 def make_condition(**changes) -> Condition:
@@ -70,3 +70,21 @@ def test_the_digest_tells_conditions_apart_by_every_field() -> None:
     digests.add(spec.digest(make_condition()))
     assert len(digests) == len(changes) + 1
     assert spec.digest(make_condition()) == spec.digest(make_condition(rule=Learned(), batch=128))
+
+
+def test_weights_of_answers_are_those_of_the_weighted_binary_loss() -> None:
+    draw = torch.Generator().manual_seed(0)
+    vote, target = torch.randn(1, 6, 1, generator=draw), torch.randint(2, (1, 6, 1), generator=draw)
+    logits = torch.stack([torch.zeros_like(vote), vote], dim=-1)
+    found = Likelihood(weights=(1.0, 2.5))(logits, torch.zeros(1, 6, 1, 1, 4), make_batch(target))
+    loss = torch.nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.5))
+    torch.testing.assert_close(found[0], loss(vote, target.float()))
+
+
+def test_objectives_side_by_side_are_those_alone() -> None:
+    draw = torch.Generator().manual_seed(0)
+    logits, target = torch.randn(3, 4, 2, 5, generator=draw), torch.randint(5, (3, 4, 2), generator=draw)
+    alpha, batch = torch.zeros(3, 4, 1, 2, 6), make_batch(target)
+    both = Beside(((Likelihood(total=True), 1), (Likelihood(), 2)))(logits, alpha, batch)
+    torch.testing.assert_close(both[:1], Likelihood(total=True)(logits, alpha, batch)[:1])
+    torch.testing.assert_close(both[1:], Likelihood()(logits, alpha, batch)[1:])

@@ -55,6 +55,14 @@ class Answers(Reading):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Objective(Reading):
+    """What is minimised in training."""
+
+    def run(self, trace: Trace) -> Values:
+        yield "objective", trace.objective(trace.logits, trace.alpha, trace.batch)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Attention(Reading):
     """Where does α sit? Its entropy (1 = uniform), and its peak and mass around the right source position."""
 

@@ -5,8 +5,9 @@ vote, for the second class; the first stands at 0. So the lexical probe is β_l 
 p(right) = σ(Σ α_l σ⁻¹(β_l)).
 
 The attention logits are a small network of h_l with one hidden layer of ReLU (the paper), or a linear map αᵀh_l without
-bias (their blog). Follows the authors' program where the text is silent: all other maps have biases, embeddings start
-from N(0, 1).
+bias (their blog), or vᵀtanh(W h_l + b) with half as many hidden units as states (Jain and Wallace 2019, who also have
+an encoder that reads each word for itself: h_l = tanh(W e_l + b)). Follows the authors' programs where the texts are
+silent: all other maps have biases, embeddings start from N(0, 1).
 """
 
 from collections.abc import Sequence
@@ -31,13 +32,18 @@ class Votes(NamedTuple):
 
 def plain_modules(spec: Classifier, vocabulary: int, outputs: int) -> dict[str, nn.Module]:
     """The model's parts as plain PyTorch modules."""
-    states = spec.directions * spec.hidden
-    parts: dict[str, nn.Module] = {
-        "embedding": nn.Embedding(vocabulary, spec.width),
-        "encoder": nn.LSTM(spec.width, spec.hidden, bidirectional=spec.directions == 2),
-    }
+    parts: dict[str, nn.Module] = {"embedding": nn.Embedding(vocabulary, spec.width)}
+    if spec.encoder == "lstm":
+        states = spec.directions * spec.hidden
+        parts["encoder"] = nn.LSTM(spec.width, spec.hidden, bidirectional=spec.directions == 2)
+    else:
+        states = spec.hidden
+        parts["encoder"] = nn.Linear(spec.width, spec.hidden)
     if spec.scoring == "network":
         parts |= {"attention": nn.Linear(states, spec.hidden), "score": nn.Linear(spec.hidden, 1)}
+    elif spec.scoring == "tanh":
+        width = max(1, states // 2)
+        parts |= {"attention": nn.Linear(states, width), "score": nn.Linear(width, 1, bias=False)}
     else:
         parts["score"] = nn.Linear(states, 1, bias=False)
     return parts | {"output": nn.Linear(states, outputs if outputs > 2 else 1)}
@@ -48,7 +54,8 @@ class ClassifierModel(Model):
         super().__init__()
         parts = layers.drawn(lambda: plain_modules(spec, vocabulary, outputs), seeds)
         self.embedding = layers.Embedding(parts["embedding"])
-        self.encoder = layers.BiLSTM(parts["encoder"])
+        self.encoder = (layers.BiLSTM if spec.encoder == "lstm" else layers.Linear)(parts["encoder"])
+        self.bend = F.tanh if spec.scoring == "tanh" else F.relu
         self.attention = layers.Linear(parts["attention"]) if "attention" in parts else None
         self.score, self.output = layers.Linear(parts["score"]), layers.Linear(parts["output"])
 
@@ -56,12 +63,15 @@ class ClassifierModel(Model):
         return self.embedding(batch.source)
 
     def encode_vectors(self, batch: Batch, embedded: Float[Tensor, "replica batch key width"]) -> Votes:
-        keys = self.encoder(embedded, batch.source_mask)
+        if isinstance(self.encoder, layers.Linear):
+            keys = self.encoder(embedded).tanh()
+        else:
+            keys = self.encoder(embedded, batch.source_mask)
         votes = self.output(keys)
         return Votes(keys, votes if votes.shape[-1] > 1 else F.pad(votes, (1, 0)))
 
     def scores(self, states: Votes) -> Float[Tensor, "replica batch head query key"]:
-        keys = states.keys if self.attention is None else self.attention(states.keys).relu()
+        keys = states.keys if self.attention is None else self.bend(self.attention(states.keys))
         return self.score(keys)[:, :, None, None, :, 0]
 
     def read(

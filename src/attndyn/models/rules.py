@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from attndyn.errors import UserError
+
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
+
+    from attndyn.tasks.sampler import Batch
 
 
 @runtime_checkable
@@ -23,6 +27,23 @@ class AttentionRule(Protocol):
         scores: Float[Tensor, "replica batch head query key"],
         mask: Bool[Tensor, "replica batch key"] | None = None,
     ) -> Float[Tensor, "replica batch head query key"]: ...
+
+
+def attend(rule: AttentionRule, scores: Tensor, batch: Batch) -> Tensor:
+    """The weights of a rule on a batch, which may bring weights of its own."""
+    return of_batch(rule, batch.given)(scores, batch.source_mask)
+
+
+def of_batch(rule: AttentionRule, given: Tensor | None) -> AttentionRule:
+    """`Given` becomes the weights that the batch brings; every other rule stays as it is."""
+    if isinstance(rule, Beside) and given is not None:
+        parts = given.split([count for _, count in rule.parts])
+        return Beside(tuple((of_batch(one, own), n) for (one, n), own in zip(rule.parts, parts, strict=True)))
+    if isinstance(rule, Given):
+        if given is None:
+            raise UserError("attention was to be given, but the task brings no weights")
+        return Weights(given)
+    return rule
 
 
 @dataclass(frozen=True)
@@ -48,6 +69,24 @@ class Uniform:
         import torch
 
         return Learned()(torch.zeros_like(scores), mask)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The weights that the examples bring (`Batch.given`), such as those of another model; they do not move."""
+
+    def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+        raise UserError("given attention has no weights without a batch that brings them")
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """These weights, whatever the logits are."""
+
+    values: Tensor
+
+    def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.values.expand_as(scores)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,9 @@ class Classifier(ModelSpec):
     hidden: int = 256
     """Of the LSTM, each direction, and of the attention network."""
     directions: int = 2
-    scoring: Literal["network", "linear"] = "network"
+    scoring: Literal["network", "linear", "tanh"] = "network"
+    encoder: Literal["lstm", "average"] = "lstm"
+    """An LSTM, or each word for itself (Jain and Wallace's "average")."""
 
     def __post_init__(self) -> None:
         if min(self.width, self.hidden) < 1 or self.directions not in (1, 2):

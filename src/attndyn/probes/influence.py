@@ -1,11 +1,13 @@
-"""The influence Δ of each input word on the right answer (Snell et al. §5.1): by gradient, or by leaving it out.
+"""The influence Δ of each input word on an answer: by gradient, or by leaving it out.
 
-Both are in units of the loss: by how much −log p of the right answer would rise without the word. The gradient gives
-this to first order, as if the word's vector were multiplied by a number that goes from 1 to 0: Δ = −e · ∂(−log p)/∂e.
+Snell et al. §5.1 measure both in units of the loss: by how much −log p of the right answer would rise without the word.
+The gradient gives this to first order, as if the word's vector were multiplied by a number that goes from 1 to 0:
+Δ = −e · ∂(−log p)/∂e. Jain and Wallace §4.1 ask how much the answer itself moves, whatever is right: |e · ∂p/∂e| with
+the attention held still, and |p without the word − p|.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attndyn.models.base import Model
-from attndyn.models.rules import AttentionRule
+from attndyn.models.rules import AttentionRule, attend
 from attndyn.tasks.sampler import Batch
 
 
@@ -24,6 +26,13 @@ def surprise(
     return logits.logsumexp(dim=-1) - logits.gather(-1, target[..., None])[..., 0]
 
 
+def probability(
+    logits: Float[Tensor, "replica batch query output"], target: Int[Tensor, "replica batch query"]
+) -> Float[Tensor, "replica batch query"]:
+    """p of these answers."""
+    return logits.softmax(dim=-1).gather(-1, target[..., None])[..., 0]
+
+
 def gradient_influence(
     model: Model, rule: AttentionRule, batch: Batch
 ) -> tuple[Float[Tensor, "replica batch key"], Any, Tensor, Tensor]:
@@ -31,7 +40,7 @@ def gradient_influence(
     with torch.enable_grad(), parameters_fixed(model):
         embedded = model.embed(batch).detach().requires_grad_()
         states = model.encode_vectors(batch, embedded)
-        alpha = rule(model.scores(states), batch.source_mask)
+        alpha = attend(rule, model.scores(states), batch)
         logits = model.read(states, alpha)
         losses = surprise(logits, batch.target)
         if batch.target_mask is not None:
@@ -39,6 +48,21 @@ def gradient_influence(
         (gradient,) = torch.autograd.grad(losses.sum(), embedded)
     delta = -(gradient * embedded.detach()).sum(dim=-1)
     return delta, type(states)(*(each.detach() for each in states)), alpha.detach(), logits.detach()
+
+
+def answer_influence(
+    model: Model, rule: AttentionRule, batch: Batch
+) -> tuple[Float[Tensor, "replica batch key"], Tensor, Tensor]:
+    """|e · ∂p/∂e| of every input word, p being the probability of the likeliest answer (with two answers, of either),
+    with the attention held still; and α and the logits of that pass."""
+    with torch.enable_grad(), parameters_fixed(model):
+        embedded = model.embed(batch).detach().requires_grad_()
+        states = model.encode_vectors(batch, embedded)
+        alpha = attend(rule, model.scores(states), batch).detach()
+        logits = model.read(states, alpha)
+        answers = probability(logits, logits.argmax(dim=-1))
+        (gradient,) = torch.autograd.grad(answers.sum(), embedded)
+    return (gradient * embedded.detach()).sum(dim=-1).abs(), alpha, logits.detach()
 
 
 @contextlib.contextmanager
@@ -55,14 +79,21 @@ def parameters_fixed(model: Model) -> Iterator[None]:
 
 
 @torch.no_grad()
-def leave_one_out(model: Model, rule: AttentionRule, batch: Batch, tokens: int) -> Float[Tensor, "replica batch key"]:
-    """Δ of every input word by running the example without it; 0 at padding. `tokens` are read at once."""
+def leave_one_out(
+    model: Model,
+    rule: AttentionRule,
+    batch: Batch,
+    tokens: int,
+    of: Callable[[Tensor, Tensor], Tensor] = surprise,
+) -> Float[Tensor, "replica batch key"]:
+    """Δ of every input word by running the example without it; 0 at padding. `tokens` are read at once. `of` says what
+    of the logits and the targets changes; its difference is given."""
     length = batch.source.shape[2]
     mask = torch.ones_like(batch.source, dtype=torch.bool) if batch.source_mask is None else batch.source_mask
     if length < 2:
         raise ValueError("a text of one word has nothing to leave out")
     logits, _ = model(batch, rule)
-    whole = surprise(logits, batch.target).sum(dim=-1)
+    whole = of(logits, batch.target).sum(dim=-1)
     delta = torch.zeros_like(batch.source, dtype=whole.dtype)
     rows, places = mask[0].nonzero(as_tuple=True)  # the examples are the same for every replica
     position = torch.arange(length - 1, device=rows.device)
@@ -79,5 +110,5 @@ def leave_one_out(model: Model, rule: AttentionRule, batch: Batch, tokens: int) 
             source_mask=mask[:, row].gather(2, others),
         )
         logits, _ = model(without, rule)
-        delta[:, row, place] = surprise(logits, target).sum(dim=-1) - whole[:, row]
+        delta[:, row, place] = of(logits, target).sum(dim=-1) - whole[:, row]
     return delta

@@ -142,6 +142,8 @@ class Sentences(_Part):
 
     scorings: tuple[Scoring, ...]
     sentences: tuple[Sentence, ...]
+    slider: str = "training step"
+    """What the slider goes along, if the steps are no steps of training."""
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -180,6 +182,7 @@ class TracedSentences(_Part):
     """What each target is called: the title, with its probability at the last step of the first scoring, if known."""
     examples: tuple[int, ...] = ()
     """Empty: all that were kept."""
+    slider: str = "training step"
 
 
 Part = Curves | Points | Phase | Maps | Table | Sentences | TracedSentences

@@ -49,6 +49,7 @@ def read_sentences(run: Source, part: TracedSentences) -> Sentences:
         name=part.name,
         title=part.title,
         caption=part.caption,
+        slider=part.slider,
         scorings=tuple(
             Scoring(label=scoring.label, signed=scoring.signed, most=scoring.most, steps=tuple(mine))
             for scoring, mine in zip(part.scorings, traces, strict=True)
@@ -103,6 +104,7 @@ def content(part: Sentences, max_bytes: int) -> dict[str, Any]:
             row.append({"levels": found, "last": [token(level, scorings[-1]) for level in found[-1].tolist()]})
     return {
         "steps": sorted({step for scoring in scorings for step in scoring["steps"]}),
+        "slider": part.slider,
         "scorings": scorings,
         "levels": [[base64.b64encode(one["levels"].tobytes()).decode() for one in row] for row in rows],
         "sentences": [

@@ -54,7 +54,7 @@ class Run:
         return read_json(self.path / CLAIMS) if (self.path / CLAIMS).exists() else []
 
     def place(self, condition: str, replica: int) -> tuple[Path, int]:
-        for index, entry in enumerate(self.info["replicas"]):
+        for index, entry in enumerate([*self.info["replicas"], *self.info.get("borrowed", [])]):
             if (entry["condition"], entry["replica"]) == (condition, replica):
                 return self.path / "traces" / f"chunk-{entry['chunk']:03d}", index
         raise KeyError(f"no replica {replica} of {condition!r} in {self.path}")
@@ -93,6 +93,11 @@ class Run:
         """The text of each token id."""
         tokens: list[str] | str = self.info["tokens"][condition]
         return self.tokens(tokens) if isinstance(tokens, str) else tokens
+
+    @property
+    def needed(self) -> list[Run]:
+        """The runs that this one builds on."""
+        return [Run(path) for path in self.info.get("needed", [])]
 
     def report(self) -> Path:
         """Builds the page again and returns its path."""

@@ -22,6 +22,9 @@ STUDIES = {
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
     "invariant": ("attndyn.studies.invariant", "Invariant"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
+    "feature-importance": ("attndyn.studies.feature_importance", "FeatureImportance"),
+    "counterfactual-attention": ("attndyn.studies.counterfactual_attention", "CounterfactualAttention"),
+    "deceptive-attention": ("attndyn.studies.deceptive_attention", "DeceptiveAttention"),
 }
 
 

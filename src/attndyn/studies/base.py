@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -87,6 +87,8 @@ class Study:
     """What demo scale changes."""
     divergence_is_an_outcome: ClassVar[bool] = False
     statements: ClassVar[tuple[Statement, ...]] = ()
+    weights_stay: ClassVar[bool] = False
+    """Whether the kept weights stay in the run folder for studies that need them; else they go when traces go."""
     sizes: ClassVar[tuple[str, ...]] = ()
     """The settings that have to be the published ones for counts of runs to be compared."""
 
@@ -106,6 +108,18 @@ class Study:
         condition of an earlier stage may come under its name."""
         yield from ()
 
+    def needs(self) -> Iterator[Study]:
+        """Studies whose runs this one builds on: they are carried out first, or found finished. Equal settings are the
+        same run, whichever study asks for it, so nothing is trained twice."""
+        yield from ()
+
+    def borrowed(self) -> Iterator[Condition]:
+        """Conditions of needed runs of which this run keeps traces (`shown`) as if it had trained them."""
+        yield from ()
+
+    def prepare(self, needed: Sequence[Run], device: str) -> None:
+        """Takes from the runs of `needs`, in their order, what the conditions build on; called before training."""
+
     def pieces(self) -> Iterator[Piece]:
         """What is measured without training. Input that cannot be used is refused here, before anything is written."""
         yield from ()
@@ -118,7 +132,8 @@ class Study:
         """Called before training: may start work that goes on beside it."""
 
     def from_traces(self, metrics: Metrics, run: Run, device: str) -> Iterator[Row]:
-        """Rows across steps and replicas that need what was kept of each example, or the weights; before `analyse`."""
+        """Rows across steps and replicas that need what was kept of each example, or the weights, also those of
+        `run.needed`; before `analyse`."""
         yield from ()
 
     def shown(self, run: Run, metrics: Metrics) -> Iterator[tuple[str, int, int, dict[str, np.ndarray]]] | None:

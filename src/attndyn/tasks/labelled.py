@@ -170,6 +170,11 @@ def facts(data: Labelled) -> dict[str, Any]:
     }
 
 
+def has_valid(corpus: str | Path, data_dir: Path | str | None = None) -> bool:
+    """Whether the corpus brings a valid.tsv of its own."""
+    return "valid" in _find(corpus, data_dir)[1]
+
+
 def _find(corpus: str | Path, data_dir: Path | str | None) -> tuple[Found | None, dict[str, Path]]:
     """The files of the parts; of a single file, only train."""
     if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):

@@ -8,12 +8,13 @@ longest line of its class, so that there are no more shapes than classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from attndyn.errors import UserError
@@ -28,17 +29,30 @@ CLASSES = 12
 """Most different lengths of a training batch."""
 
 
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What another model did on the same lines."""
+
+    alpha: Text
+    """Its attention: a weight for each word."""
+    answers: np.ndarray
+    """Its answers: float32 [line, output], as probabilities."""
+
+    def take(self, lines: np.ndarray) -> Reference:
+        return Reference(self.alpha.take(lines), self.answers[lines])
+
+
 class Side:
     """One side of the pairs on a device."""
 
-    def __init__(self, text: Text, device: torch.device | str) -> None:
-        self.ids = torch.as_tensor(text.ids, dtype=torch.int64, device=device)
+    def __init__(self, text: Text, device: torch.device | str, dtype: torch.dtype = torch.int64) -> None:
+        self.ids = torch.as_tensor(text.ids, dtype=dtype, device=device)
         self.offsets = torch.as_tensor(text.offsets, dtype=torch.int64, device=device)
         self.lengths = self.offsets.diff()
 
     def pad(
         self, lines: Int[Tensor, "replica batch"], width: int
-    ) -> tuple[Int[Tensor, "replica batch length"], Bool[Tensor, "replica batch length"]]:
+    ) -> tuple[Shaped[Tensor, "replica batch length"], Bool[Tensor, "replica batch length"]]:
         position = torch.arange(width, device=lines.device)
         mask = position < self.lengths[lines][..., None]
         places = (self.offsets[lines][..., None] + position).clamp_max(len(self.ids) - 1)
@@ -48,8 +62,12 @@ class Side:
 class Parallel:
     """Both sides of the pairs on a device, and how long they are."""
 
-    def __init__(self, pairs: Pairs, device: torch.device | str) -> None:
+    def __init__(self, pairs: Pairs, device: torch.device | str, reference: Reference | None = None) -> None:
         self.source, self.target = Side(pairs.source, device), Side(pairs.target, device)
+        self.given: Side | None = None
+        if reference is not None:
+            self.given = Side(reference.alpha, device, torch.float32)
+            self.answers = torch.as_tensor(reference.answers, dtype=torch.float32, device=device)
         self.lengths = np.stack([pairs.source.lengths, pairs.target.lengths])  # [side, example]
         if not len(pairs) or self.lengths.min() < 1:
             raise UserError("every example needs at least one word on both sides")
@@ -79,17 +97,44 @@ class Lines:
             align=torch.zeros_like(target),  # no example says where the right word stands
             source_mask=source_mask,
             target_mask=target_mask,
+            **self._reference(),
         )
+
+    def _reference(self) -> dict[str, Tensor]:
+        if self.examples.given is None:
+            return {}
+        weights, _ = self.examples.given.pad(self.lines, self.widths[0])
+        return {"given": weights[:, :, None, None], "answer": self.examples.answers[self.lines][:, :, None]}
+
+
+def in_slices(examples: Parallel, replicas: int, tokens: int) -> list[Batch]:
+    """All examples in their order, the same for every replica, in batches of at most so many tokens of a replica."""
+    lines, slices = np.arange(examples.lengths.shape[1]), []
+    while len(lines):
+        longest = np.maximum.accumulate(examples.lengths[:, lines].max(axis=0))
+        some = lines[: max(1, int((longest * np.arange(1, len(lines) + 1) <= tokens).sum()))]
+        numbers = torch.as_tensor(some, device=examples.source.ids.device).expand(replicas, -1)
+        slices.append(Lines(examples, numbers, examples.widths(some)).batch())
+        lines = lines[len(some) :]
+    return slices
 
 
 class RaggedSampler:
     """Every training example once an epoch; the same evaluation examples for all seeds."""
 
-    def __init__(self, train: Pairs, valid: Pairs, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        train: Pairs,
+        valid: Pairs,
+        seeds: Sequence[int],
+        device: torch.device | str = "cpu",
+        references: Mapping[str, Reference] = MappingProxyType({}),
+    ) -> None:
         self.streams = Streams(seeds, device)
         self.common = Streams([0])
         self.texts = {"train": train, "valid": valid}
-        self.train = Parallel(train, device)
+        self.references = references
+        self.train = Parallel(train, device, references.get("train"))
         longest = self.train.lengths.max(axis=0)
         ends = np.ceil(np.geomspace(np.quantile(longest, 0.1), longest.max(), CLASSES))
         found, self.classes = np.unique(np.searchsorted(ends, longest), return_inverse=True)
@@ -121,16 +166,10 @@ class RaggedSampler:
         return Lines(self.train, lines.expand(len(self.streams.seeds), -1), self.widths[-1]).batch()
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
-        pairs = examined(self.texts["train"], self.texts["valid"], size, part)
-        seeds = self.streams.seeds
-        examples, lines, slices = Parallel(pairs, seeds.device), np.arange(len(pairs)), []
-        while len(lines):
-            longest = np.maximum.accumulate(examples.lengths[:, lines].max(axis=0))
-            some = lines[: max(1, int((longest * np.arange(1, len(lines) + 1) <= tokens).sum()))]
-            numbers = torch.as_tensor(some, device=seeds.device).expand(len(seeds), -1)
-            slices.append(Lines(examples, numbers, examples.widths(some)).batch())
-            lines = lines[len(some) :]
-        return slices
+        lines = examined_lines(self.texts["train"], self.texts["valid"], size, part)
+        reference = self.references.get(part)
+        pairs, known = self.texts[part].take(lines), None if reference is None else reference.take(lines)
+        return in_slices(Parallel(pairs, self.streams.seeds.device, known), len(self.streams.seeds), tokens)
 
 
 def examined(train: Pairs, valid: Pairs, size: int, part: str) -> Pairs:

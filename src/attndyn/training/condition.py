@@ -21,17 +21,40 @@ class Likelihood:
     """Mean negative log-likelihood of the target tokens, padding left out; or their sum."""
 
     total: bool = False
+    weights: tuple[float, ...] | None = None
+    """What an example of each answer counts; none: all the same."""
 
     def __call__(self, logits: Tensor, alpha: Tensor, batch: Any) -> Float[Tensor, " replica"]:
+        import torch
         from torch.nn import functional as F
 
         losses = F.cross_entropy(logits.flatten(0, 2), batch.target.flatten(), reduction="none")
         losses = losses.view(batch.target.shape)
+        if self.weights is not None:
+            counts = [weight * (batch.target == answer) for answer, weight in enumerate(self.weights)]
+            losses = losses * torch.stack(counts).sum(dim=0)
         if batch.target_mask is None:
             return losses.sum(dim=(1, 2)) if self.total else losses.mean(dim=(1, 2))
         kept = batch.target_mask
         total = (losses * kept).sum(dim=(1, 2))
         return total if self.total else total / kept.sum(dim=(1, 2))
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another objective for each group of replicas: the first `count` replicas have the first, and so on."""
+
+    parts: tuple[tuple[Any, int], ...]
+
+    def __call__(self, logits: Tensor, alpha: Tensor, batch: Any) -> Float[Tensor, " replica"]:
+        import torch
+
+        losses, first = [], 0
+        for objective, count in self.parts:
+            own = slice(first, first + count)
+            losses.append(objective(logits[own], alpha[own], batch.replicas(own)))
+            first += count
+        return torch.cat(losses)
 
 
 @dataclass(frozen=True)
@@ -64,7 +87,7 @@ def beside(rows: Sequence[Adam]) -> Adam:
     return replace(rows[0], **changes)
 
 
-SHAPE = ("model", "steps", "batch", "objective", "evaluation", "readings")
+SHAPE = ("model", "steps", "batch", "evaluation", "readings")
 """What conditions that train side by side have in common, beside the shape of their tasks."""
 
 
@@ -106,7 +129,8 @@ class Condition:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Conditions of equal shapes can train side by side: they differ in seeds, words, rule or rates only."""
+        """Conditions of equal shapes can train side by side: they differ in seeds, words, rule, objective or rates
+        only."""
         optimiser = replace(self.optimiser, lr=0.0, decay=0.0, frozen=())
         rest = [getattr(self, name) for name in SHAPE]
         return (self.task.shape, optimiser, *rest)

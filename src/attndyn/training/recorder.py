@@ -99,8 +99,10 @@ class Recorder:
         rows.sort(key=lambda row: (place[row.condition], row.replica, row.step, row.metric))
         atomic.write_bytes(self.folder / METRICS, to_parquet(rows))
 
-    def keep(self, run: Run, shown: Iterable[tuple[str, int, int, dict[str, np.ndarray]]]) -> None:
-        """Leaves these traces in place of all, and no weights."""
+    def keep(
+        self, run: Run, shown: Iterable[tuple[str, int, int, dict[str, np.ndarray]]], weights: bool = False
+    ) -> None:
+        """Leaves these traces in place of all, and no weights unless they are wanted."""
         import numpy as np
         import torch
 
@@ -114,7 +116,8 @@ class Recorder:
         for path in (self.folder / "traces").glob("*/*.safetensors"):
             if path not in kept:
                 path.unlink()
-        shutil.rmtree(self.folder / "weights", ignore_errors=True)
+        if not weights:
+            shutil.rmtree(self.folder / "weights", ignore_errors=True)
 
     @staticmethod
     def _write(path: Path, tensors: dict[str, Tensor]) -> None:

@@ -1,0 +1,151 @@
+"""The rows of `deceptive-attention`: every model on the test texts, beside the base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from attndyn.measures.divergence import jsd_terms, kl_terms
+from attndyn.measures.flat import Texts
+from attndyn.models.rules import Given, Uniform
+from attndyn.probes.counterfactual import most_different
+from attndyn.store.metrics import Row
+from attndyn.studies.deceptive_names import (
+    ADVERSARIES,
+    ADVERSARY_BEST,
+    BY_ADVERSARY,
+    BY_BASE,
+    INSTANCE,
+    LAMBDA_UNIT,
+    SEEDS,
+)
+from attndyn.studies.explained import AVERAGE, BEST, BILSTM
+from attndyn.studies.explained_read import evaluated_texts, left_out, model_of, ranks, read, reference
+from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT
+from attndyn.studies.importance_tables import bounds
+from attndyn.tasks.bare import REFERENCES
+
+if TYPE_CHECKING:
+    from attndyn.models.base import Model
+    from attndyn.store.folder import Run
+    from attndyn.studies.deceptive_attention import DeceptiveAttention
+    from attndyn.studies.explained_read import Reading
+    from attndyn.tasks.text import Pairs
+    from attndyn.training.condition import Condition
+
+MOST_LEFT_OUT = 300
+"""Texts in which each word is left out, of every adversary."""
+EPSILONS = (0.01, 0.05)
+"""Of the adversaries of each text alone."""
+
+
+def remember(study: DeceptiveAttention, needed: Sequence[Run], device: str) -> None:
+    """What the base, and the adversary that guides, do on the texts, for the models that are trained beside them."""
+    base = next(study.bases())
+    models = {BILSTM if not study.guided else BY_BASE: model_of(base, needed[0], [0], device, BEST)}
+    if study.guided:
+        guide = study.guiding()
+        models[BY_ADVERSARY] = model_of(guide, needed[1], guide.seeds[:1], device, ADVERSARY_BEST)
+    data = study.task.data
+    parts = {"train": data.train, "valid": data.valid, "test": evaluated_texts(study.task, study.evaluation)}
+    for name, model in models.items():
+        known = {part: reference(model, pairs, device) for part, pairs in parts.items()}
+        REFERENCES[study.reference(name)] = known
+
+
+def copied(run: Run, conditions: Sequence[str] | None = None) -> Iterator[Row]:
+    """The rows of another run, of some conditions or of all."""
+    for row in run.metrics.to_pylist():
+        if conditions is None or row["condition"] in conditions:
+            yield Row(**row)
+
+
+def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
+    """Of the run without guided models."""
+    yield from copied(run.needed[0], (BILSTM, AVERAGE))
+    pairs = evaluated_texts(study.task, study.evaluation)
+    first = next(study.bases())
+    learned = read(model_of(first, run.needed[0], first.seeds, device, BEST), pairs, device)
+    uniform = study.uniform()
+    spread = read(model_of(uniform, run, uniform.seeds, device, BEST), pairs, device, Uniform())
+    for replica, seed in enumerate(uniform.seeds):
+        for name, value in (spread.scores(replica) | beside(learned, spread, replica)).items():
+            yield Row(uniform.name, seed, uniform.steps, name, value)
+    for replica, seed in enumerate(first.seeds[1:], start=1):
+        for name, value in (learned.scores(replica) | beside(learned, learned, replica)).items():
+            yield Row(SEEDS, 0, seed, name, value)
+    if len(first.seeds) > 1:
+        others = [learned.texts.total(jsd_terms(one, learned.alpha[0])) for one in learned.alpha[1:]]
+        yield from bounds("JSD of another seed", torch.stack(others).cpu().numpy())
+    yield from _instance(learned)
+    for condition in (first, *study.deceivers()):
+        best, where = (BEST, run.needed[0]) if condition is first else (ADVERSARY_BEST, run)
+        model = model_of(condition, where, condition.seeds, device, best)
+        found = learned if condition is first else read(model, pairs, device)
+        yield from _adversary(condition, model, learned, found, pairs, device)
+
+
+def beside(base: Reading, other: Reading, replica: int) -> dict[str, float]:
+    """How far a model is from the first of the base models: means over texts, and the median of JSD."""
+    ours, theirs = other.alpha[replica], base.alpha[0]
+    divergence = base.texts.total(jsd_terms(ours, theirs))
+    return {
+        "JSD": float(divergence.mean()),
+        "JSD median": float(divergence.median()),
+        "KL(it ‖ base)": float(base.texts.total(kl_terms(ours, theirs)).mean()),
+        "KL(base ‖ it)": float(base.texts.total(kl_terms(theirs, ours)).mean()),
+        "TVD": float((other.answers[replica] - base.answers[0]).abs().mean()),
+    }
+
+
+def _instance(base: Reading) -> Iterator[Row]:
+    alpha, votes = base.wide(base.alpha[:1])[0], base.wide(base.votes[:1])[0]
+    for number, epsilon in enumerate(EPSILONS):
+        other, divergence = most_different(alpha, votes, base.mask, epsilon)
+        moved = ((other * votes).sum(dim=1).sigmoid() - (alpha * votes).sum(dim=1).sigmoid()).abs()
+        yield Row(INSTANCE, 0, number, "JSD", float(divergence.mean()))
+        yield Row(INSTANCE, 0, number, "TVD", float(moved.mean()))
+
+
+def _adversary(
+    condition: Condition, model: Model, base: Reading, found: Reading, pairs: Pairs, device: str
+) -> Iterator[Row]:
+    """An adversary, or the base models themselves before: distance, scores, and attention beside its own influence."""
+    chosen = np.arange(0, len(pairs), -(-len(pairs) // MOST_LEFT_OUT))
+    some = pairs.take(chosen)
+    texts = Texts(torch.as_tensor(some.source.lengths, device=device))
+    kept = torch.isin(found.texts.text, torch.as_tensor(chosen, device=device))
+    taus = {
+        GRADIENT: ranks(texts, found.alpha[:, kept], found.gradient[:, kept]).tau,
+        LEFT_OUT: ranks(texts, found.alpha[:, kept], left_out(model, some, device)).tau,
+    }
+    for name, tau in taus.items():
+        yield from bounds(f"{condition.name}: {name}", tau)
+    if condition.name == BILSTM:
+        return
+    objective = condition.objective
+    family, place = ADVERSARIES[objective.direction], round(objective.lam / LAMBDA_UNIT)
+    for replica, seed in enumerate(condition.seeds):
+        values = found.scores(replica) | beside(base, found, replica) | {"λ": objective.lam}
+        values |= {name: float(np.nanmean(tau[replica])) for name, tau in taus.items()}
+        for name, value in values.items():
+            yield Row(family, 0, 100 * place + replica, name, value)  # every adversary is a point of its own
+            yield Row(condition.name, seed, condition.steps, name, value)
+
+
+def guided_tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
+    """Of the run with guided models: theirs, and all that was found without them."""
+    yield from copied(run.needed[1])
+    pairs = evaluated_texts(study.task, study.evaluation)
+    for condition in study.conditions():
+        model = model_of(condition, run, condition.seeds, device, BEST)
+        given = None
+        if isinstance(condition.rule, Given):
+            given = REFERENCES[study.reference(condition.name)]["test"]
+        found = read(model, pairs, device, condition.rule, given)
+        for replica, seed in enumerate(condition.seeds):
+            for name, value in found.scores(replica).items():
+                yield Row(condition.name, seed, condition.steps, name, value)
