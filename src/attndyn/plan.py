@@ -2,7 +2,7 @@
 
 On a CPU each replica is a unit of its own, and a chunk of units is trained side by side on the cores. On a GPU the
 replicas of all conditions of one shape are one unit, or several where the memory is too small; everything that differs
-between them (seed, task, attention rule, learning rate) is a value for each replica.
+between them (seed, task, attention rule, objective, learning rate) is a value for each replica.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from attndyn.models import rules
 from attndyn.tasks import base as tasks
+from attndyn.training import condition as objectives
 from attndyn.training.condition import Condition, beside
 
 CHUNK = 16
@@ -48,11 +49,14 @@ class Unit:
         shares = [(condition, len(list(group))) for condition, group in groupby(self.replicas, lambda r: r.condition)]
         optimisers = [r.condition.optimiser.row(r.condition.seeds.index(r.seed)) for r in self.replicas]
         first = replace(shares[0][0], optimiser=beside(optimisers))
-        given, followed = ([(getattr(one, name), count) for one, count in shares] for name in ("task", "rule"))
+        given, followed, sought = (
+            [(getattr(one, name), count) for one, count in shares] for name in ("task", "rule", "objective")
+        )
         return replace(
             first,
             task=given[0][0] if same(given) else tasks.Beside(tuple(given)),
             rule=followed[0][0] if same(followed) else rules.Beside(tuple(followed)),
+            objective=sought[0][0] if same(sought) else objectives.Beside(tuple(sought)),
             best=tuple(dict.fromkeys(wanted for one, _ in shares for wanted in one.best)),
         )
 
@@ -73,11 +77,13 @@ def plan(
     if before:
         last = max(entry["chunk"] for entry in before)
         chunks = [[r for r in replicas if before[r.place]["chunk"] == number] for number in range(last + 1)]
-    elif device == "cpu":
-        chunks = slices(replicas, CHUNK)
     else:
-        groups = together(replicas)
-        chunks = [part for group in groups for part in slices(group, room(Unit(tuple(group))))]
+        stages = [[r for r in replicas if r.condition.stage == n] for n in sorted({c.stage for c in conditions})]
+        if device == "cpu":
+            chunks = [part for stage in stages for part in slices(stage, CHUNK)]
+        else:
+            groups = [group for stage in stages for group in together(stage)]
+            chunks = [part for group in groups for part in slices(group, room(Unit(tuple(group))))]
     if device == "cpu":
         return [[Unit((replica,)) for replica in chunk] for chunk in chunks]
     return [[Unit(tuple(chunk))] for chunk in chunks]

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attndyn.models.layers import Embedding, Linear
-from attndyn.models.rules import AttentionRule, OneHot
+from attndyn.models.rules import AttentionRule, OneHot, attend
 from attndyn.tasks.sampler import Batch
 
 
@@ -54,5 +54,5 @@ class Model(nn.Module):
         Float[Tensor, "replica batch head query key"],
     ]:
         states = self.encode(batch)
-        alpha = rule(self.scores(states), batch.source_mask)
+        alpha = attend(rule, self.scores(states), batch)
         return self.read(states, alpha), alpha

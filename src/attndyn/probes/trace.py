@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attndyn.models.base import Model
-from attndyn.models.rules import AttentionRule
+from attndyn.models.rules import AttentionRule, attend
 from attndyn.probes.influence import gradient_influence
 from attndyn.probes.lexical import lexical_log_odds, lexical_probe
 from attndyn.tasks.sampler import Batch
@@ -17,8 +17,8 @@ from attndyn.tasks.sampler import Batch
 class Trace:
     """α, β and the answers of `model` on `batch`. The model is in evaluation mode while a trace is read."""
 
-    def __init__(self, model: Model, rule: AttentionRule, batch: Batch) -> None:
-        self.model, self.rule, self.batch = model, rule, batch
+    def __init__(self, model: Model, rule: AttentionRule, batch: Batch, objective: Any = None) -> None:
+        self.model, self.rule, self.batch, self.objective = model, rule, batch, objective
 
     @cached_property
     @torch.no_grad()
@@ -28,7 +28,7 @@ class Trace:
     @cached_property
     @torch.no_grad()
     def alpha(self) -> Float[Tensor, "replica batch head query key"]:
-        return self.rule(self.model.scores(self.states), self.batch.source_mask)
+        return attend(self.rule, self.model.scores(self.states), self.batch)
 
     @cached_property
     @torch.no_grad()

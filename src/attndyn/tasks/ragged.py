@@ -85,10 +85,17 @@ class Lines:
 class RaggedSampler:
     """Every training example once an epoch; the same evaluation examples for all seeds."""
 
-    def __init__(self, train: Pairs, valid: Pairs, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        train: Pairs,
+        valid: Pairs,
+        seeds: Sequence[int],
+        device: torch.device | str = "cpu",
+        test: Pairs | None = None,
+    ) -> None:
         self.streams = Streams(seeds, device)
         self.common = Streams([0])
-        self.texts = {"train": train, "valid": valid}
+        self.texts = {"train": train, "valid": valid, "test": test}
         self.train = Parallel(train, device)
         longest = self.train.lengths.max(axis=0)
         ends = np.ceil(np.geomspace(np.quantile(longest, 0.1), longest.max(), CLASSES))
@@ -121,7 +128,10 @@ class RaggedSampler:
         return Lines(self.train, lines.expand(len(self.streams.seeds), -1), self.widths[-1]).batch()
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
-        pairs = examined(self.texts["train"], self.texts["valid"], size, part)
+        train, valid, test = self.texts.values()
+        assert train is not None
+        assert valid is not None
+        pairs = examined(train, valid, size, part) if part != "test" or test is None else by_length(test, size)
         seeds = self.streams.seeds
         examples, lines, slices = Parallel(pairs, seeds.device), np.arange(len(pairs)), []
         while len(lines):
@@ -146,5 +156,14 @@ def examined_lines(train: Pairs, valid: Pairs, size: int, part: str) -> np.ndarr
         raise UserError(f"examples are valid or train, not {part!r}")
     pairs = valid if part == "valid" else train
     lines = np.arange(count) if part == "valid" else np.sort(shuffled(len(train), 0)[:count])
-    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)[lines]
-    return lines[np.argsort(longest, kind="stable")]
+    return lines[np.argsort(larger(pairs)[lines], kind="stable")]
+
+
+def by_length(pairs: Pairs, size: int) -> Pairs:
+    """The first `size`, from the shortest to the longest."""
+    return pairs.take(np.argsort(larger(pairs)[:size], kind="stable"))
+
+
+def larger(pairs: Pairs) -> np.ndarray:
+    """Words of the longer side of each pair."""
+    return np.maximum(pairs.source.lengths, pairs.target.lengths)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attndyn.errors import UserError
@@ -31,9 +31,17 @@ class Batch:
     source_mask: Bool[Tensor, "replica batch key"] | None = None
     target_mask: Bool[Tensor, "replica batch query"] | None = None
     step: Int[Tensor, ""] | None = None  # of training: what is random inside a model depends on it
+    given: Float[Tensor, "replica batch head query key"] | None = None  # attention of another model on these examples
+    answer: Float[Tensor, "replica batch query output"] | None = None  # its answers, as probabilities
 
     def batch(self) -> Batch:
         return self
+
+    def replicas(self, rows: slice) -> Batch:
+        """Of some replicas alone."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Batch(**{name: value[rows] if name != "step" and value is not None else value
+                        for name, value in values.items()})  # fmt: skip
 
 
 class DrawnSampler:

@@ -50,6 +50,16 @@ def words(
     return torch.stack(blocks, dim=-1).flatten(2)[:, :, :count]
 
 
+def hashed(numbers: Int[Tensor, "*batch length"]) -> Int[Tensor, "*batch"]:
+    """One 32-bit word for each row of numbers that are not negative; zeros at its end, such as padding, change
+    nothing."""
+    places = torch.arange(numbers.shape[-1], dtype=torch.int64, device=numbers.device)
+    zero = torch.zeros_like(numbers)
+    mixed = philox((numbers, zero + places, zero, zero), (zero, zero))[0]
+    summed = torch.where(numbers == 0, 0, mixed).sum(dim=-1) & WORD
+    return summed
+
+
 class Streams:
     """The random numbers of several replicas, one row of numbers for each seed."""
 
