@@ -85,6 +85,14 @@ class Panel:
     """None: the mean over heads."""
 
 
+@dataclass(frozen=True)
+class Slider:
+    """What the slider goes over, if it is not training: the steps of the traces, divided by `per`, are its values."""
+
+    name: str = "training step"
+    per: int = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Maps(_Part):
     """Output × input position; panels side by side, kinds one above the other, one slider over steps."""
@@ -92,6 +100,7 @@ class Maps(_Part):
     panels: tuple[Panel, ...]
     kinds: tuple[tuple[str, str], ...] = (("alpha", "attention α"), ("beta", "probe β"))
     """(array of the trace, label) pairs."""
+    slider: Slider = Slider()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +142,7 @@ class Sentences(_Part):
 
     scorings: tuple[Scoring, ...]
     sentences: tuple[Sentence, ...]
+    slider: Slider = Slider()
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -162,13 +172,16 @@ class TracedScoring:
 class TracedSentences(_Part):
     """Coloured sentences out of stored traces; the replicas of all scorings saw the same examples.
 
-    A trace holds the scores, padded; `source` (token ids) of the same shape; `lengths` and `target` of each example;
-    and it may hold `answer`, the log-odds of the target.
+    A trace holds the scores, padded; `source` (token ids) of the same shape; `lengths` of each example, and its
+    `target`, unless there are titles; and it may hold `answer`, the log-odds of the target.
     """
 
     scorings: tuple[TracedScoring, ...]
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] = ()
     """What each target is called: the title, with its probability at the last step of the first scoring, if known."""
+    titles: tuple[str, ...] = ()
+    """Of each example, in place of its target."""
+    slider: Slider = Slider()
     examples: tuple[int, ...] = ()
     """Empty: all that were kept."""
 

@@ -18,6 +18,7 @@ STUDIES = {
     "gated-toy": ("attndyn.studies.gated_toy", "GatedToy"),
     "word-translation": ("attndyn.studies.word_translation", "WordTranslation"),
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
+    "tagger-adversary": ("attndyn.studies.tagger_adversary", "TaggerAdversary"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
 }
 

@@ -37,7 +37,7 @@ class MadeChunks(Tagging):
     """Drawn once, by a seed of its own; a tenth for validation, a fifth for the test."""
 
     corpus: str = "made"
-    sentences: int = 2000
+    sentences: int = 1500
 
     def __post_init__(self) -> None:
         if self.sentences < 10:
