@@ -93,7 +93,7 @@ class Scattered(Given):
 
         weights = super().of(batch).values
         heads, queries, keys = weights.shape[2:]
-        row = torch.arange(1, heads * queries + 1, device=weights.device).view(heads, queries, 1)
+        row = torch.arange(1, heads * queries + 1, device=weights.device).view(queries, heads).T[..., None]
         key = torch.arange(keys, device=weights.device)
         text = hashed(batch.source)[:, :, None, None, None]
         drawn = hashed((text + (row << 32))[..., None] + (key << 44)[:, None])
