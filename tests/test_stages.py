@@ -126,13 +126,21 @@ def test_replicas_of_different_objectives_and_rules_train_as_one(tmp_path: Path)
         torch.testing.assert_close(ours, alone.trainer.optimiser.values[0], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("at", [2, 8, 14, 20])
-def test_interrupted_in_any_stage_is_uninterrupted(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "CHUNK", 1)  # a stage is more than one chunk
-    whole = results(run(tmp_path / "whole"))
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "CHUNK", 1)  # a stage is more than one chunk
+        return results(run(tmp_path_factory.mktemp("whole")))
+
+
+@pytest.mark.parametrize("at", [8, 14, 20])
+def test_interrupted_in_any_stage_is_uninterrupted(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, bytes]
+) -> None:
+    monkeypatch.setattr(planning, "CHUNK", 1)
     with pytest.raises(KeyboardInterrupt):
-        make(tmp_path / "cut", progress=interrupting(at)).execute()
-    assert results(run(tmp_path / "cut")) == whole
+        make(tmp_path, progress=interrupting(at)).execute()
+    assert results(run(tmp_path)) == uninterrupted
 
 
 @pytest.mark.parametrize(

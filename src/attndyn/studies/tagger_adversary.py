@@ -122,6 +122,8 @@ class TaggerAdversary(Study):
             raise UserError(f"every λ once, and no two closer than .001, not {self.lambdas}")
         if 0.0 not in self.lambdas:
             raise UserError("lambdas must hold 0: the other adversaries are compared with that one")
+        if not self.probed:
+            raise UserError("probed must hold a λ: the attention of that adversary is given to probes")
         for strength in self.probed:
             if strength not in self.lambdas:
                 raise UserError(

@@ -86,9 +86,9 @@ STATEMENTS = (
         statement='tolerance up to a "safe point", then sudden loss',
         published="KL ≈ .33 an element (fig.; one run for each λ)",
         rule=f"a seed breaks at the first λ at which its F1 is more than {BROKEN} below that of its λ = 0; suddenly, "
-        "if half of all the F1 it loses goes at that λ. Holds if most seeds break suddenly and their KL an element at "
-        f"the λ before lies within {SAFE} ± {AROUND}, both by interval; differs if most do not break suddenly, or KL "
-        "lies outside",
+        "if over half of all the F1 it loses goes at that λ (0 if it does not break). Holds if the interval of that "
+        f"share lies above ½ and that of KL an element at the λ before within {SAFE} ± {AROUND}; differs if one lies "
+        "outside, or no seed breaks",
     ),
     Statement(
         id="Y-07",
@@ -150,14 +150,15 @@ class Judge:
         return np.asarray(f1[:, :1] - f1 > BROKEN)
 
     @cached_property
-    def breaks(self) -> list[tuple[int, bool]]:
-        """Of each seed that breaks: the place of the λ before, and whether it is sudden."""
-        found = []
+    def breaks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each seed the place of the first λ at which it is broken (−1: none), and the share of all the F1 it loses
+        that goes between the λ before and that one (0: it does not break)."""
+        first, shares = [], []
         for f1, those in zip(self.along(F1), self.broken, strict=True):
-            if those.any():
-                at = int(those.argmax())
-                found.append((at - 1, bool(f1[at - 1] - f1[at] >= (f1[0] - f1[at:].min()) / 2)))
-        return found
+            at = int(those.argmax()) if those.any() else -1
+            first.append(at)
+            shares.append((f1[at - 1] - f1[at]) / (f1[0] - f1[at:].min()) if at > 0 else 0.0)
+        return np.array(first), np.array(shares)
 
     def all(self) -> Iterator[tuple[str, Judgement]]:
         judges = (self.base, self.keeps, self.loses, self.probes, self.together, self.safe_point, self.exclusive,
@@ -252,28 +253,28 @@ class Judge:
         return Judgement(measured="; ".join(measured), verdict=verdicts.all_of(found), n=self.study.seeds)
 
     def safe_point(self) -> Judgement:
-        n, seeds = len(self.breaks), self.study.seeds
-        sudden = sum(one for _, one in self.breaks)
+        seeds, (first, shares) = self.study.seeds, self.breaks
+        kl = self.along("KL an element")
+        start = f"KL an element is {kl[:, 0].mean():.3f} at λ 0 already: a fresh start changes attention"
+        rows = np.flatnonzero(first > 0)
+        if not len(rows):
+            measured = f"no seed breaks up to λ {self.strengths[-1]:g}"
+            return Judgement(measured=measured, verdict=verdicts.DIFFERS, n=seeds, why=start)
         mixed = [
             f"{one:g}" for one, those in zip(self.strengths, self.broken.T, strict=True) if 0 < those.sum() < seeds
         ]
         two = f"broken and unbroken seeds stand side by side at λ {', '.join(mixed)}" if mixed else "no λ has both"
-        most = verdicts.by_majority(verdicts.share_interval(sudden, seeds))
-        kl = self.along("KL an element")
-        start = f"KL an element is {kl[:, 0].mean():.3f} at λ 0 already: a fresh start changes attention"
-        if not n:
-            return Judgement(
-                measured=f"no seed breaks up to λ {self.strengths[-1]:g}", verdict=most, n=seeds, why=start
-            )
-        places = [(row, at) for (at, _), row in zip(self.breaks, np.flatnonzero(self.broken.any(axis=1)), strict=True)]
-        before = np.array([kl[row, at] for row, at in places])
-        at = [self.strengths[place + 1] for _, place in places]
+        before = kl[rows, first[rows] - 1]
+        at = [self.strengths[place] for place in first[rows]]
         interval, near = self.differing(before - SAFE, AROUND)
-        verdict = verdicts.DIFFERS if most == verdicts.DIFFERS else verdicts.all_of([most, near])
+        sudden = verdicts.INCONCLUSIVE
+        if seeds > 1:
+            low, high = verdicts.mean_interval(shares.tolist())
+            sudden = verdicts.by_sign(Interval(low - 0.5, high - 0.5))
         return Judgement(
-            measured=f"{n} of {seeds} seeds break, {sudden} suddenly, at λ {min(at):g} to {max(at):g}; KL an element "
-            f"before {before.mean():.3f}; {two}",
-            verdict=verdict,
+            measured=f"{len(rows)} of {seeds} seeds break, at λ {min(at):g} to {max(at):g}, where {shares.mean():.0%} "
+            f"of the loss comes at once; KL an element before {before.mean():.3f}; {two}",
+            verdict=verdicts.all_of([sudden, near]),
             interval=None if interval is None else (interval.low + SAFE, interval.high + SAFE),
             n=seeds,
             why=start,

@@ -52,7 +52,6 @@ class Pair(NamedTuple):
         return (batch, *self.model(batch, self.rule))
 
 
-@torch.no_grad()
 def compared(study: TaggerAdversary, run: Run, device: str) -> Iterator[Row]:
     """All rows about kept weights, at the last step."""
     conditions = list(study.conditions())
@@ -86,6 +85,7 @@ def slices(condition: Condition, study: TaggerAdversary, device: str, replicas: 
     return sampler.slices(most, "test", TOKENS[device] // replicas)
 
 
+@torch.no_grad()
 def scores(pair: Pair, condition: Condition, study: TaggerAdversary, device: str) -> dict[str, Tensor]:
     """F1 and loss of the answers."""
     counts, sums = [], []
@@ -106,6 +106,7 @@ def scores(pair: Pair, condition: Condition, study: TaggerAdversary, device: str
     }
 
 
+@torch.no_grad()
 def differences(
     pair: Pair, condition: Condition, study: TaggerAdversary, device: str, replicas: int | None = None
 ) -> dict[str, Tensor]:
@@ -187,7 +188,6 @@ def ranked(
     return torch.cat(found, dim=1).nanmean(dim=1)
 
 
-@torch.no_grad()
 def shown_traces(
     study: TaggerAdversary, run: Run, device: str, lines: Sequence[int]
 ) -> Iterator[tuple[str, int, int, dict[str, np.ndarray]]]:
@@ -206,7 +206,8 @@ def shown_traces(
         for condition, kept in ((conditions[first], conditions[first]), (conditions[name], conditions[names[0.0]])):
             seed = condition.seeds[0]
             model = kept_model(condition, run, [seed], condition.best[0], device)
-            logits, alpha = model(batch, condition.rule)
+            with torch.no_grad():
+                logits, alpha = model(batch, condition.rule)
             yield kept.name, seed, study.as_step(strength), arrays(batch, logits, alpha)
 
 

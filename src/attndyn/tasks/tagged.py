@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -83,12 +84,7 @@ class TaggedText(Tagging):
 
     @property
     def known(self) -> Vectors | None:
-        if self.vectors is None:
-            return None
-        if self.vectors == "glove":
-            found = obtain(corpora.find("glove"), self.data_dir)
-            return read_vectors(found.file(next(iter(found.files))))
-        return read_vectors(self.vectors)
+        return None if self.vectors is None else _known(self.vectors, self.data_dir)
 
     def embed(self, weights: Tensor) -> None:
         import torch
@@ -145,6 +141,14 @@ class Unmasked:
     @staticmethod
     def _bare(batch: Batch) -> Batch:
         return replace(batch, source_mask=None, target_mask=None)
+
+
+@cache
+def _known(vectors: str, data_dir: str | None) -> Vectors:
+    if vectors != "glove":
+        return read_vectors(vectors)
+    found = obtain(corpora.find("glove"), data_dir)
+    return read_vectors(found.file(next(iter(found.files))))
 
 
 def plain(text: Text) -> Text:
