@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from attndyn.errors import UserError
 from attndyn.tasks.corpus import loaded
 from attndyn.tasks.grammar import MadeChunks
-from attndyn.tasks.tagged import ENDS, TaggedText, framed, plain
+from attndyn.tasks.tagged import TaggedText, framed, plain
+from attndyn.tasks.tagging import ENDS
 from attndyn.tasks.text import number
 
 ANSWERS = [*ENDS, "O", "B-NP", "I-NP"]

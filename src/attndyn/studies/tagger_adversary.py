@@ -40,7 +40,8 @@ from attndyn.studies.tagger_names import (
     given,
 )
 from attndyn.tasks.grammar import MadeChunks
-from attndyn.tasks.tagged import TaggedText, Tagging
+from attndyn.tasks.tagged import TaggedText
+from attndyn.tasks.tagging import Tagging
 from attndyn.training.condition import Adam, Condition, Reference
 from attndyn.training.objectives import AttendElsewhere
 

@@ -7,14 +7,14 @@ A sentence is a noun phrase, a verb phrase, and up to three more phrases. Some w
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from attndyn.errors import UserError
 from attndyn.tasks.corpus import Examples
-from attndyn.tasks.tagged import ENDS, Tagging, framed
-from attndyn.tasks.text import Pairs, pairs
-from attndyn.tasks.vocabulary import build
+from attndyn.tasks.tagging import ENDS, Tagging
+
+if TYPE_CHECKING:
+    import numpy as np
 
 WORDS = {
     "determiner": "the a this every our some",
@@ -34,7 +34,10 @@ Token = tuple[str, str]
 
 @dataclass(frozen=True)
 class MadeChunks(Tagging):
-    """Drawn once, by a seed of its own; a tenth for validation, a fifth for the test."""
+    """Sentences of a made language whose words get chunk tags; the right tag depends on the words before.
+
+    Drawn once, by a seed of its own; a tenth is for validation, a fifth for the test.
+    """
 
     corpus: str = "made"
     sentences: int = 1500
@@ -44,6 +47,12 @@ class MadeChunks(Tagging):
             raise UserError(f"sentences must be at least 10, not {self.sentences}: a tenth of them is for validation")
 
     def load(self) -> Examples:
+        import numpy as np
+
+        from attndyn.tasks.tagged import framed
+        from attndyn.tasks.text import Pairs, pairs
+        from attndyn.tasks.vocabulary import build
+
         random = np.random.Generator(np.random.PCG64(0))
         drawn = [_sentence(random) for _ in range(self.sentences)]
         whole = pairs(*([[token[side] for token in sentence] for sentence in drawn] for side in range(2)))

@@ -1,27 +1,25 @@
-"""Sentences with a tag for each word, for models that answer at every position.
-
-A sentence is <bos>, its words, <eos>, and both ends have tags of their own, as in Yang's program; words are lower-cased
-and every digit is 0. The answers are <pad>, <bos>, <eos>, O, and B- and I- of every kind of chunk in the training part.
-"""
+"""CoNLL-2000, or a folder of one's own, as a task: words lower-cased, every digit 0 (Yang's program), and B- and I- of
+every kind of chunk in the training part as answers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
 from attndyn.tasks.chunks import Chunks, read_chunks
-from attndyn.tasks.corpus import CorpusTask, Examples, loaded
+from attndyn.tasks.corpus import Examples, loaded
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.presence import obtain
+from attndyn.tasks.tagging import ENDS, Tagging
 from attndyn.tasks.text import Pairs, Text, number, read_lines
 from attndyn.tasks.vectors import Vectors, read_vectors
 from attndyn.tasks.vocabulary import build
@@ -29,31 +27,8 @@ from attndyn.tasks.vocabulary import build
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attndyn.tasks.base import Sampler
-    from attndyn.tasks.sampler import Batch
-
-ENDS = ("<pad>", "<bos>", "<eos>")
-"""Answers that are no tags; the first is never right."""
 VALID_SHARE = 0.1
 """Of the training sentences, for choosing the checkpoint."""
-
-
-@dataclass(frozen=True)
-class Tagging(CorpusTask):
-    padding: Literal["masked", "seen"] = "masked"
-    """Whether padding can be attended to, and is learned as an answer, as in Yang's program."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return tuple(loaded(self).answers)
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        return *super().shape, self.padding
-
-    def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
-        sampler = super().build(seeds, device)
-        return sampler if self.padding == "masked" else Unmasked(sampler)
 
 
 @dataclass(frozen=True)
@@ -121,26 +96,6 @@ class TaggedText(Tagging):
                 raise UserError(f"{folder} holds no {part}.txt (plain, .gz or .xz)")
             paths.append(there[0])
         return paths
-
-
-class Unmasked:
-    """The batches of another sampler without their masks: padding is a word like others."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self.sampler = sampler
-
-    def draw(self, step: int, size: int) -> Batch:
-        return self._bare(self.sampler.draw(step, size).batch())
-
-    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
-        return [self._bare(batch) for batch in self.sampler.slices(size, part, tokens)]
-
-    def widest(self, size: int) -> Batch:
-        return self._bare(self.sampler.widest(size))
-
-    @staticmethod
-    def _bare(batch: Batch) -> Batch:
-        return replace(batch, source_mask=None, target_mask=None)
 
 
 @cache
