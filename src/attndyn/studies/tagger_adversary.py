@@ -67,7 +67,8 @@ class TaggerAdversary(Study):
     statements = STATEMENTS
     demo: ClassVar[dict[str, Any]] = {
         "corpus": MADE, "vectors": None, "frozen": False, "unmasked": False, "seeds": 3, "probes": 3, "epochs": 8,
-        "warmup": 100, "batch": 32, "width": 32, "hidden": 32, "dropout": 0.0, "lambdas": (0.0, 0.05, 0.2, 1.0, 3.0),
+        "warmup": 100, "batch": 32, "width": 32, "hidden": 32, "dropout": 0.0, "lambdas": (0.0, 0.05, 0.2, 3.0),
+        "evaluation": 150,
     }  # fmt: skip
     sizes: ClassVar[tuple[str, ...]] = ("corpus", "width", "hidden", "heads", "batch", "epochs", "frozen")
 

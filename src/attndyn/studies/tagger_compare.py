@@ -21,7 +21,7 @@ from attndyn.measures import chunking, divergence
 from attndyn.measures.agreement import kendall_tau
 from attndyn.store.metrics import Row
 from attndyn.studies.kept import kept_model
-from attndyn.studies.tagger_names import SEEDS
+from attndyn.studies.tagger_names import SEEDS, UNIFORM
 from attndyn.tasks.sampler import Batch
 from attndyn.training.condition import Likelihood
 
@@ -60,14 +60,13 @@ def compared(study: TaggerAdversary, run: Run, device: str) -> Iterator[Row]:
         model = kept_model(condition, run, condition.seeds, condition.best[0], device)
         of = condition.of
         beside, seeds, best = (base, base.seeds, base.best[0]) if of is None else (of.condition, of.seeds, of.best)
-        found = {}
-        if len(seeds) == len(condition.seeds) and beside.task == condition.task:
-            pair = Pair(model, condition.rule, kept_model(beside, run, seeds, best, device), beside.rule)
-            if condition is not base:
-                found = differences(pair, condition, study, device)
-        else:
+        if of is None and condition.name != UNIFORM:
             pair = Pair(model, condition.rule, model, condition.rule)
-        found |= scores(pair, condition, study, device)
+        else:
+            pair = Pair(model, condition.rule, kept_model(beside, run, seeds, best, device), beside.rule)
+        found = scores(pair, condition, study, device)
+        if condition.name in (UNIFORM, *study.adversaries.values()):
+            found |= differences(pair, condition, study, device)
         for name, values in found.items():
             for seed, value in zip(condition.seeds, values.tolist(), strict=True):
                 yield Row(condition.name, seed, study.last, name, value)
@@ -214,10 +213,11 @@ def shown_traces(
 def arrays(batch: Batch, logits: Tensor, alpha: Tensor) -> dict[str, np.ndarray]:
     keys, rows = masks(batch)
     source = torch.where(keys, batch.source, -1)[0]
-    # the attention that a word gets from all others and itself, over what it would get if all got the same
+    # the attention that a word gets, from all words and itself; 1 if all got the same
     received = (alpha.mean(dim=2) * rows[..., None]).sum(dim=2)[0]
     return {
         "alpha": alpha[0].half().cpu().numpy(),
+        **{f"head {head + 1}": alpha[0, :, head].half().cpu().numpy() for head in range(alpha.shape[2])},
         "received": received.half().cpu().numpy(),
         "tags": logits.argmax(dim=-1)[0].int().cpu().numpy(),
         "source": source.int().cpu().numpy(),

@@ -178,10 +178,9 @@ def sentences(study: TaggerAdversary) -> Iterator[Part]:
         caption="Rows: the word that is tagged; columns: the words it attends to. One test sentence, the first base "
         "run beside its adversary at the λ of the slider. A head of one need not be the same head of the other.",
         panels=tuple(
-            Panel(title=f"{label}, head {head + 1}", condition=condition, replica=seeds[condition], head=head)
-            for head in range(study.heads)
+            Panel(title=label, condition=condition, replica=seeds[condition])
             for condition, label in ((BASE, "base"), (adversaries, "adversary"))
         ),
-        kinds=(("alpha", "attention α"),),
+        kinds=(("alpha", "mean over heads"), *((f"head {n + 1}", f"head {n + 1}") for n in range(study.heads))),
         slider=slider,
     )
