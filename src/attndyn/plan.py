@@ -2,7 +2,7 @@
 
 On a CPU each replica is a unit of its own, and a chunk of units is trained side by side on the cores. On a GPU the
 replicas of all conditions of one shape are one unit, or several where the memory is too small; everything that differs
-between them (seed, task, attention rule, objective, learning rate) is a value for each replica. A few units of different
+between them (seed, task, attention rule, objective, learning rate) is a value for each replica. A few units of other
 shapes are trained side by side there too: the small steps of one leave most of the GPU idle.
 """
 
@@ -105,10 +105,12 @@ def plan(
     if before:
         numbers = sorted({before[r.place]["chunk"] for r in replicas})
         chunks = [[r for r in replicas if before[r.place]["chunk"] == number] for number in numbers]
-    elif device == "cpu":
-        chunks = slices(replicas, CHUNK)
     else:
-        chunks = packed(together(replicas), room)
+        stages = [[r for r in replicas if r.condition.stage == n] for n in sorted({c.stage for c in conditions})]
+        if device == "cpu":
+            chunks = [part for stage in stages for part in slices(stage, CHUNK)]
+        else:
+            chunks = [chunk for stage in stages for chunk in packed(together(stage), room)]
     if device == "cpu":
         return [[Unit((replica,)) for replica in chunk] for chunk in chunks]
     return [[Unit(tuple(group)) for group in together(chunk)] for chunk in chunks]

@@ -136,10 +136,13 @@ class Worker:
         for batch in slices:
             for name, value in reader(batch):
                 found.setdefault(name, []).append(kept(value, batch.source_mask))
-        if len(slices) == 1:
-            return [(name, values[0]) for name, values in found.items()]
         weights = torch.tensor([counted(batch) for batch in slices], device=slices[0].source.device)
-        return [(name, together(values, weights)) for name, values in found.items()]
+        whole = {name: values[0] if len(slices) == 1 else together(values, weights) for name, values in found.items()}
+        for reading in readings:
+            prefix = prefix_of(reading.on)
+            means = {name.removeprefix(prefix): value for name, value in whole.items() if name.startswith(prefix)}
+            whole |= {f"{prefix}{name}": value for name, value in reading.follows(means)}
+        return list(whole.items())
 
     def state(self) -> dict[str, Tensor]:
         return self.trainer.state() | {name: value for best in self.best for name, value in best.state().items()}
@@ -163,12 +166,14 @@ class Worker:
 
 def read(trainer: Trainer, readings: Sequence[Any], precision: Precision, examples: Batch) -> list[tuple[str, Tensor]]:
     with products(precision):
+        examples = trainer.referred(examples)
         trace = Trace(trainer.model, trainer.condition.rule, examples, trainer.condition.objective)
-        return [
-            (name if reading.on == "valid" else f"{reading.on} {name}", value)
-            for reading in readings
-            for name, value in reading.run(trace)
-        ]
+        return [(f"{prefix_of(reading.on)}{name}", value) for reading in readings for name, value in reading.run(trace)]
+
+
+def prefix_of(part: str) -> str:
+    """How the names of what is read on a part of the examples begin."""
+    return "" if part == "valid" else f"{part} "
 
 
 def kept(values: Tensor, mask: Tensor | None) -> Tensor:
@@ -204,6 +209,11 @@ class Runner:
         names = [condition.name for condition in conditions]
         if len(set(names)) < len(names):
             raise UserError(f"two conditions have one name: {', '.join(names)}")
+        for condition in conditions:
+            if condition.of is not None and condition.of.condition not in conditions:
+                raise UserError(
+                    f"{condition.name!r} looks at {condition.of.condition.name!r}, which is not trained here"
+                )
         self.conditions, self.recorder, self.progress = conditions, recorder, progress
         self.device, self.precision, self.repeatable = device, precision, repeatable
         self.memory: list[dict[str, int]] = []
@@ -274,6 +284,9 @@ class Runner:
         stop: threading.Event,
     ) -> None:
         workers = [Worker(unit, self.device, self.precision) for unit in chunk]
+        for worker in workers:
+            if worker.trainer.reference is not None:
+                worker.trainer.refer(self._referred(worker.unit))
         if state:
             for index, worker in enumerate(workers):
                 worker.load(part(state, index))
@@ -319,6 +332,27 @@ class Runner:
                 found.append(advance(worker))
         torch.cuda.synchronize()
         return found
+
+    @property
+    def places(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """(condition, seed) → its chunk, and its place in the run."""
+        return {
+            (replica.condition.name, replica.seed): (number, replica.place)
+            for number, chunk in enumerate(self.chunks)
+            for unit in chunk
+            for replica in unit.replicas
+        }
+
+    def _referred(self, unit: Unit) -> dict[str, Tensor]:
+        """The weights of the runs that the replicas of a unit look at, trained in a chunk before."""
+        kept, places = [], self.places
+        for replica in unit.replicas:
+            of = replica.condition.of
+            assert of is not None
+            wanted = of.condition.name, of.seeds[replica.condition.seeds.index(replica.seed)]
+            chunk, place = places[wanted]
+            kept.append(self.recorder.kept(chunk, place, of.best))
+        return {name: torch.stack([weights[name] for weights in kept]) for name in kept[0]}
 
     @property
     def diverged(self) -> list[dict[str, Any]]:

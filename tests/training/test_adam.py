@@ -197,3 +197,21 @@ def test_an_unknown_frozen_name_is_refused() -> None:
 def test_a_wrong_number_of_rows_of_frozen_names_is_refused(frozen: tuple[tuple[str, ...], ...]) -> None:
     with pytest.raises(ValueError, match="replicas"):
         FlatAdam(make_model(), Adam(frozen=frozen))
+
+
+def test_warming_up_is_the_published_schedule() -> None:
+    """lr · min(n w^-1.5, n^-.5), against torch's own Adam and scheduler."""
+    model, warmup = make_model(), 7
+    flat = FlatAdam(model, Adam(lr=0.3, betas=(0.9, 0.98), warmup=warmup))
+    twins = {name: nn.Parameter(getattr(make_model(), name).detach()[0].clone()) for name in SHAPES}
+    optimiser = torch.optim.Adam(twins.values(), lr=0.3, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda t: min((t + 1) * warmup**-1.5, (t + 1) ** -0.5))
+    for step in range(20):
+        fill(flat, model, step)
+        flat.step(torch.tensor(step + 1), torch.ones(REPLICAS, dtype=torch.bool))
+        for name, parameter in twins.items():
+            parameter.grad = gradients(step)[name][0]
+        optimiser.step()
+        schedule.step()
+    for name, parameter in twins.items():
+        torch.testing.assert_close(getattr(model, name)[0], parameter, **CLOSE)

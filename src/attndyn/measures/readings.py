@@ -27,8 +27,8 @@ class Reading:
 
     every: int
     at: tuple[int, ...] = ()
-    on: Literal["valid", "train"] = "valid"
-    """The examples that are read; on training examples the names begin with "train"."""
+    on: Literal["valid", "train", "test"] = "valid"
+    """The examples that are read; on training and test examples the names begin with "train" or "test"."""
     recordable: ClassVar[bool] = True
     """Whether a GPU can record it as a graph: it must not look at a value."""
 
@@ -42,6 +42,10 @@ class Reading:
     def run(self, trace: Trace) -> Values:
         raise NotImplementedError
 
+    def follows(self, means: dict[str, Tensor]) -> Values:
+        """What follows from the metrics of all examples, such as F1 from counts: no mean of slices gives it."""
+        yield from ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answers(Reading):
@@ -52,6 +56,27 @@ class Answers(Reading):
 
         yield "accuracy", scores.accuracy(trace.logits, trace.batch.target, trace.batch.target_mask)
         yield "loss", Likelihood()(trace.logits, trace.alpha, trace.batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunks(Reading):
+    """F1 of the chunks that the likeliest tags make up."""
+
+    tags: tuple[str, ...]
+
+    def run(self, trace: Trace) -> Values:
+        from attndyn.measures import chunking
+
+        batch = trace.batch
+        counts = chunking.count(trace.logits.argmax(dim=-1), batch.target, self.tags, batch.target_mask)
+        positions = batch.target[0].numel() if batch.target_mask is None else batch.target_mask.sum(dim=(1, 2))
+        for name, value in counts._asdict().items():
+            yield f"chunks {name}", value / positions
+
+    def follows(self, means: dict[str, Tensor]) -> Values:
+        from attndyn.measures import chunking
+
+        yield "F1", chunking.f1(*(means[f"chunks {name}"] for name in chunking.Counts._fields))
 
 
 @dataclass(frozen=True, kw_only=True)

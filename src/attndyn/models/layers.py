@@ -72,6 +72,14 @@ def take(
     return table.flatten(0, 1).index_select(0, (rows + first[:, None]).flatten()).unflatten(0, rows.shape)
 
 
+class LayerNorm(Stacked):
+    weight: Float[Tensor, "replica width"]
+    bias: Float[Tensor, "replica width"]
+
+    def forward(self, x: Float[Tensor, "replica batch length width"]) -> Float[Tensor, "replica batch length width"]:
+        return F.layer_norm(x, x.shape[-1:]) * self.weight[:, None, None] + self.bias[:, None, None]
+
+
 class LSTM(Stacked):
     """One layer, one direction. Keeps PyTorch's two biases: merged, Adam would move their sum half as fast.
 

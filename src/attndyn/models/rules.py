@@ -31,19 +31,16 @@ class AttentionRule(Protocol):
 
 def attend(rule: AttentionRule, scores: Tensor, batch: Batch) -> Tensor:
     """The weights of a rule on a batch, which may bring weights of its own."""
-    return of_batch(rule, batch.given)(scores, batch.source_mask)
+    return of_batch(rule, batch)(scores, batch.source_mask)
 
 
-def of_batch(rule: AttentionRule, given: Tensor | None) -> AttentionRule:
+def of_batch(rule: AttentionRule, batch: Batch) -> AttentionRule:
     """`Given` becomes the weights that the batch brings; every other rule stays as it is."""
-    if isinstance(rule, Beside) and given is not None:
-        parts = given.split([count for _, count in rule.parts])
-        return Beside(tuple((of_batch(one, own), n) for (one, n), own in zip(rule.parts, parts, strict=True)))
-    if isinstance(rule, Given):
-        if given is None:
-            raise UserError("attention was to be given, but the task brings no weights")
-        return Weights(given)
-    return rule
+    if isinstance(rule, Beside):
+        ends = [sum(count for _, count in rule.parts[: n + 1]) for n in range(len(rule.parts))]
+        own = [batch.replicas(slice(end - count, end)) for (_, count), end in zip(rule.parts, ends, strict=True)]
+        return Beside(tuple((of_batch(one, part), n) for (one, n), part in zip(rule.parts, own, strict=True)))
+    return rule.of(batch) if isinstance(rule, Given) else rule
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,32 @@ class Given:
     def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
         raise UserError("given attention has no weights without a batch that brings them")
 
+    def of(self, batch: Batch) -> Weights:
+        if batch.given is None:
+            raise UserError("attention was to be given, but nothing brings the weights")
+        return Weights(batch.given)
+
+
+@dataclass(frozen=True)
+class Scattered(Given):
+    """The given weights on words drawn at random: as peaked as they were, but they tell nothing. The order is drawn for
+    each text, head and query, and is the same whenever the text comes."""
+
+    def of(self, batch: Batch) -> Weights:
+        import torch
+
+        from attndyn.tasks.streams import hashed
+
+        weights = super().of(batch).values
+        heads, queries, keys = weights.shape[2:]
+        row = torch.arange(1, heads * queries + 1, device=weights.device).view(queries, heads).T[..., None]
+        key = torch.arange(keys, device=weights.device)
+        text = hashed(batch.source)[:, :, None, None, None]
+        drawn = hashed((text + (row << 32))[..., None] + (key << 44)[:, None])
+        if batch.source_mask is not None:  # what is padding stays where it is: last
+            drawn = torch.where(batch.source_mask[:, :, None, None], drawn, 1 << 32)
+        return Weights(weights.gather(-1, drawn.argsort(dim=-1, stable=True)))
+
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -86,6 +109,12 @@ class Weights:
     values: Tensor
 
     def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+        if self.values.shape[1:] != scores.shape[1:]:
+            given, here = (" × ".join(map(str, shape[1:])) for shape in (self.values.shape, scores.shape))
+            raise UserError(
+                f"attention was given for other texts or another model: {given} weights (texts × heads × queries × "
+                f"keys), where {here} are needed"
+            )
         return self.values.expand_as(scores)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from attndyn.models.multihead import MultiHeadModel
     from attndyn.models.proxy import ProxyModel
     from attndyn.models.seq2seq import Seq2SeqModel
+    from attndyn.models.tagger import ContextModel, TaggerModel
     from attndyn.models.translator import TranslatorModel
 
 
@@ -150,3 +151,44 @@ class Translator(ModelSpec):
         if outputs not in (None, vocabulary):
             raise UserError(f"the translator answers with its own {vocabulary} pieces, not with {outputs}")
         return TranslatorModel(self, vocabulary, seeds)
+
+
+@dataclass(frozen=True)
+class Tagger(ModelSpec):
+    """The one-layer transformer of `models/tagger.py`."""
+
+    width: int = 300
+    """Of the word vectors."""
+    hidden: int = 128
+    """Of everything else."""
+    heads: int = 4
+    dropout: float = 0.2
+    """Share of units dropped, rounded to a multiple of 1/256."""
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.hidden, self.heads) < 1 or self.hidden % (2 * self.heads):
+            raise UserError(
+                "width, hidden and heads must be at least 1 and hidden a multiple of twice the heads, not "
+                f"{self.width}, {self.hidden} and {self.heads}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout lies between 0 and 1, not {self.dropout}")
+
+    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> TaggerModel:
+        from attndyn.models.tagger import TaggerModel
+
+        if outputs is None or outputs < 2:
+            raise UserError(f"a tagger needs at least two tags, not {outputs}")
+        return TaggerModel(self, vocabulary, seeds, outputs)
+
+
+@dataclass(frozen=True)
+class ContextTagger(Tagger):
+    """The feed-forward tagger of `models/tagger.py`, which sees other words through given attention only."""
+
+    def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> ContextModel:  # type: ignore[override]
+        from attndyn.models.tagger import ContextModel
+
+        if outputs is None or outputs < 2:
+            raise UserError(f"a tagger needs at least two tags, not {outputs}")
+        return ContextModel(self, vocabulary, seeds, outputs)

@@ -128,13 +128,15 @@ def map_chart(part: Maps, panels: Sequence[PanelFrames]) -> "Chart":
     """The first, the middle and the last step of each panel."""
     import altair as alt
 
-    charts = [_panel_chart(panel, part.kinds) for panel in panels]
+    charts = [_panel_chart(panel, part) for panel in panels]
     figure: Chart = alt.vconcat(*charts, spacing=24).properties(description=part.title)
     return figure.configure(**vega_config())
 
 
-def _panel_chart(panel: PanelFrames, kinds: tuple[tuple[str, str], ...]) -> "alt.FacetChart":
+def _panel_chart(panel: PanelFrames, part: Maps) -> "alt.FacetChart":
     import altair as alt
+
+    kinds, slider = part.kinds, part.slider
 
     rows, columns = len(panel.outputs), len(panel.inputs)
     # Each map is one picture: as rectangles, 41 × 41 cells would take a third of a megabyte of SVG.
@@ -143,7 +145,7 @@ def _panel_chart(panel: PanelFrames, kinds: tuple[tuple[str, str], ...]) -> "alt
     values = [
         {
             "kind": label,
-            "step": panel.steps[i],
+            "step": panel.steps[i] / slider.per,
             "url": picture(panel.levels[kind][i], scale=2 * cell),
             "l": (columns + 1) / 2,
             "t": (rows + 1) / 2,
@@ -158,7 +160,9 @@ def _panel_chart(panel: PanelFrames, kinds: tuple[tuple[str, str], ...]) -> "alt
         url="url:N",
     )
     row = alt.Row("kind:N", sort=[label for _, label in kinds], title=None)
-    column = alt.Column("step:O", title=None, header=alt.Header(labelExpr="'step ' + datum.value"))
+    column = alt.Column(
+        "step:O", title=None, header=alt.Header(labelExpr=f"'{slider.name.removeprefix('training ')} ' + datum.value")
+    )
     layered = alt.layer(maps, _ramp_legend()).properties(width=width, height=height)
     facets = layered.facet(data=alt.InlineData(values=values), row=row, column=column)
     return facets.properties(title=panel.title)

@@ -96,6 +96,7 @@ def _section(run: Source, part: Part, formats: Sequence[str], map_bytes: int, se
 
 def _map_content(part: Maps, panels: list[PanelFrames]) -> dict[str, Any]:
     return {
+        "slider": vars(part.slider),
         "steps": sorted({step for panel in panels for step in panel.steps}),
         "kinds": [label for _, label in part.kinds],
         "panels": [

@@ -85,6 +85,14 @@ class Panel:
     """None: the mean over heads."""
 
 
+@dataclass(frozen=True)
+class Slider:
+    """What the slider goes over, if it is not training: the steps of the traces, divided by `per`, are its values."""
+
+    name: str = "training step"
+    per: int = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Maps(_Part):
     """Output × input position, one slider over steps. Pointing at a cell marks it in all maps of its panel.
@@ -101,6 +109,7 @@ class Maps(_Part):
     """The kinds of a panel stand side by side and the panels one above the other; otherwise the other way round."""
     outlined: str = "outline the right position"
     """What the switch says that outlines the cells of `align`."""
+    slider: Slider = Slider()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +151,7 @@ class Sentences(_Part):
 
     scorings: tuple[Scoring, ...]
     sentences: tuple[Sentence, ...]
-    slider: str = "training step"
-    """What the slider goes along, if the steps are no steps of training."""
+    slider: Slider = Slider()
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -173,16 +181,18 @@ class TracedScoring:
 class TracedSentences(_Part):
     """Coloured sentences out of stored traces; the replicas of all scorings saw the same examples.
 
-    A trace holds the scores, padded; `source` (token ids) of the same shape; `lengths` and `target` of each example;
-    and it may hold `answer`, the log-odds of the target.
+    A trace holds the scores, padded; `source` (token ids) of the same shape; `lengths` of each example, and its
+    `target`, unless there are titles; and it may hold `answer`, the log-odds of the target.
     """
 
     scorings: tuple[TracedScoring, ...]
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] = ()
     """What each target is called: the title, with its probability at the last step of the first scoring, if known."""
+    titles: tuple[str, ...] = ()
+    """Of each example, in place of its target."""
+    slider: Slider = Slider()
     examples: tuple[int, ...] = ()
     """Empty: all that were kept."""
-    slider: str = "training step"
 
 
 Part = Curves | Points | Phase | Maps | Table | Sentences | TracedSentences

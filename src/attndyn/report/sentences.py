@@ -20,7 +20,7 @@ def read_sentences(run: Source, part: TracedSentences) -> Sentences:
     """The sentences that a part names, out of the traces of its replicas."""
     import numpy as np
 
-    traces = [_traces(run, scoring) for scoring in part.scorings]
+    traces = [_traces(run, scoring, titled=bool(part.titles)) for scoring in part.scorings]
     first, last = (traces[0][step] for step in (min(traces[0]), max(traces[0])))
     for scoring, mine in zip(part.scorings, traces, strict=True):
         if not np.array_equal(mine[min(mine)]["source"], first["source"]):
@@ -32,7 +32,8 @@ def read_sentences(run: Source, part: TracedSentences) -> Sentences:
         if example >= held:
             raise NothingToShow(f"The traces of {part.scorings[0].condition} hold {held} examples, not {example + 1}.")
         length = int(first["lengths"][example])
-        title = f"labelled {part.classes[int(first['target'][example])]}"
+        titled = bool(part.titles)
+        title = part.titles[example] if titled else f"labelled {part.classes[int(first['target'][example])]}"
         if "answer" in last:
             title += f", probability {(1 + np.tanh(last['answer'][example] / 2)) / 2:.2f}"
         sentences.append(
@@ -58,7 +59,7 @@ def read_sentences(run: Source, part: TracedSentences) -> Sentences:
     )
 
 
-def _traces(run: Source, scoring: TracedScoring) -> "dict[int, dict[str, np.ndarray]]":
+def _traces(run: Source, scoring: TracedScoring, titled: bool) -> "dict[int, dict[str, np.ndarray]]":
     try:
         steps = sorted(run.trace_steps(scoring.condition, scoring.replica))
     except KeyError:  # such a replica was not trained
@@ -66,7 +67,7 @@ def _traces(run: Source, scoring: TracedScoring) -> "dict[int, dict[str, np.ndar
     if not steps:
         raise NothingToShow(f"No traces were kept for {scoring.condition}, seed {scoring.replica}.")
     traces = {step: run.trace(scoring.condition, scoring.replica, step) for step in steps}
-    for name in (scoring.kind, "source", "lengths", "target"):
+    for name in (scoring.kind, "source", "lengths", *([] if titled else ["target"])):
         if name not in traces[steps[0]]:
             raise NothingToShow(f"The traces of {scoring.condition} hold no {name}.")
     return traces
@@ -103,8 +104,8 @@ def content(part: Sentences, max_bytes: int) -> dict[str, Any]:
             found = levels(some, peak, scoring.signed)
             row.append({"levels": found, "last": [token(level, scorings[-1]) for level in found[-1].tolist()]})
     return {
+        "slider": vars(part.slider),
         "steps": sorted({step for scoring in scorings for step in scoring["steps"]}),
-        "slider": part.slider,
         "scorings": scorings,
         "levels": [[base64.b64encode(one["levels"].tobytes()).decode() for one in row] for row in rows],
         "sentences": [

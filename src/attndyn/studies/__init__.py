@@ -21,6 +21,7 @@ STUDIES = {
     "attention-as-alignment": ("attndyn.studies.attention_as_alignment", "AttentionAsAlignment"),
     "salient-words": ("attndyn.studies.salient_words", "SalientWords"),
     "invariant": ("attndyn.studies.invariant", "Invariant"),
+    "tagger-adversary": ("attndyn.studies.tagger_adversary", "TaggerAdversary"),
     "topic-words": ("attndyn.studies.topic_words", "TopicWords"),
     "feature-importance": ("attndyn.studies.feature_importance", "FeatureImportance"),
     "counterfactual-attention": ("attndyn.studies.counterfactual_attention", "CounterfactualAttention"),

@@ -18,7 +18,7 @@ from attndyn.errors import UserError
 from attndyn.measures.deceit import Apart, Deceive, Direction
 from attndyn.measures.readings import Answers, Objective
 from attndyn.models.rules import Given, Uniform
-from attndyn.report.parts import Curves, Part, Points, TracedScoring, TracedSentences
+from attndyn.report.parts import Curves, Part, Points, Slider, TracedScoring, TracedSentences
 from attndyn.studies.base import Judgement, Study
 from attndyn.studies.deceptive_names import (
     ADVERSARIES,
@@ -215,8 +215,8 @@ class DeceptiveAttention(Explained):
             name="sentences",
             title="Base and adversary side by side",
             caption="Test texts of middling length: the attention of the base, and of the first adversary of the λ on "
-            "the slider (in units of 10⁻⁵), trained on TVD − λ KL(adversary ‖ base).",
-            slider="λ in 10⁻⁵",
+            "the slider, trained on TVD − λ KL(adversary ‖ base).",
+            slider=Slider("λ", 100_000),
             scorings=(
                 TracedScoring(label="base", condition=BILSTM, replica=0, kind="alpha"),
                 TracedScoring(label="adversary", condition=BILSTM, replica=0, kind="adversary"),

@@ -7,7 +7,7 @@ nothing downstream sees it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Examples:
-    """Training and evaluation pairs with the words of both sides; the tokens of the target are the answers."""
+    """Training and evaluation pairs with the words of both sides; the tokens of the target are the answers. A test
+    part of its own is for tasks whose checkpoint is chosen on the evaluation pairs."""
 
     train: Pairs
     valid: Pairs
     words: list[str]
     answers: list[str]
+    test: Pairs | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class CorpusTask(Task):
         from attndyn.tasks.ragged import RaggedSampler
 
         examples = loaded(self)
-        return RaggedSampler(examples.train, examples.valid, seeds, device)
+        return RaggedSampler(examples.train, examples.valid, seeds, device, test=examples.test)
 
 
 @dataclass(frozen=True)

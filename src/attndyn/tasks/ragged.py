@@ -129,10 +129,11 @@ class RaggedSampler:
         seeds: Sequence[int],
         device: torch.device | str = "cpu",
         references: Mapping[str, Reference] = MappingProxyType({}),
+        test: Pairs | None = None,
     ) -> None:
         self.streams = Streams(seeds, device)
         self.common = Streams([0])
-        self.texts = {"train": train, "valid": valid}
+        self.texts = {"train": train, "valid": valid} | ({} if test is None else {"test": test})
         self.references = references
         self.train = Parallel(train, device, references.get("train"))
         longest = self.train.lengths.max(axis=0)
@@ -166,7 +167,10 @@ class RaggedSampler:
         return Lines(self.train, lines.expand(len(self.streams.seeds), -1), self.widths[-1]).batch()
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
-        lines = examined_lines(self.texts["train"], self.texts["valid"], size, part)
+        if part == "test" and part in self.texts:
+            lines = by_length(self.texts[part], size)
+        else:
+            lines = examined_lines(self.texts["train"], self.texts["valid"], size, part)
         reference = self.references.get(part)
         pairs, known = self.texts[part].take(lines), None if reference is None else reference.take(lines)
         return in_slices(Parallel(pairs, self.streams.seeds.device, known), len(self.streams.seeds), tokens)
@@ -185,5 +189,14 @@ def examined_lines(train: Pairs, valid: Pairs, size: int, part: str) -> np.ndarr
         raise UserError(f"examples are valid or train, not {part!r}")
     pairs = valid if part == "valid" else train
     lines = np.arange(count) if part == "valid" else np.sort(shuffled(len(train), 0)[:count])
-    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)[lines]
-    return lines[np.argsort(longest, kind="stable")]
+    return lines[np.argsort(larger(pairs)[lines], kind="stable")]
+
+
+def by_length(pairs: Pairs, size: int) -> np.ndarray:
+    """The numbers of the first `size`, from the shortest to the longest."""
+    return np.argsort(larger(pairs)[:size], kind="stable")
+
+
+def larger(pairs: Pairs) -> np.ndarray:
+    """Words of the longer side of each pair."""
+    return np.maximum(pairs.source.lengths, pairs.target.lengths)

@@ -10,12 +10,22 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attndyn.errors import UserError
-from attndyn.kernels.philox import WORD, words
+from attndyn.kernels.philox import WORD, philox, words
 
 # What a stream of numbers is for. The ids are part of every result: never renumber.
 TRAIN, EVALUATION, ORDER, RELABEL, EPOCH, BATCHES, DROPOUT = 0, 1, 2, 3, 4, 5, 6
 
 POSITION_BITS = 20
+
+
+def hashed(numbers: Int[Tensor, "*batch length"]) -> Int[Tensor, "*batch"]:
+    """One 32-bit word for each row of numbers that are not negative; zeros at its end, such as padding, change
+    nothing."""
+    places = torch.arange(numbers.shape[-1], dtype=torch.int64, device=numbers.device)
+    zero = torch.zeros_like(numbers)
+    mixed = philox((numbers, zero + places, zero, zero), (zero, zero))[0]
+    summed = torch.where(numbers == 0, 0, mixed).sum(dim=-1) & WORD
+    return summed
 
 
 class Streams:

@@ -59,7 +59,8 @@ class Beside:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam as PyTorch defines it. A tuple gives each replica its own value; names in `frozen` do not move."""
+    """Adam as PyTorch defines it. A tuple gives each replica its own value; names in `frozen` do not move. With a
+    `warmup` of w > 0 the rate of update n is lr · min(n w^-1.5, n^-.5) (Vaswani et al. 2017)."""
 
     lr: float | tuple[float, ...] = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
@@ -67,6 +68,7 @@ class Adam:
     decay: float | tuple[float, ...] = 0.0
     amsgrad: bool = False
     frozen: tuple[str, ...] | tuple[tuple[str, ...], ...] = ()
+    warmup: int = 0
 
     def row(self, replica: int) -> Adam:
         """The same for one replica alone."""
@@ -112,6 +114,8 @@ class Condition:
     """For each of the seeds the random streams it stands for, where weights and data do not all come from it."""
     best: tuple[str, ...] = ()
     """Where the weights are kept (`Run.weights`), such as "lowest loss" or "highest accuracy" of the readings."""
+    of: Reference | None = None
+    """A trained model that the rule, the objective or the readings look at."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "evaluation"):
@@ -126,6 +130,8 @@ class Condition:
             raise UserError(f"a condition needs seeds, each of them once, not {self.seeds}")
         if self.origins and len(self.origins) != len(self.seeds):
             raise UserError(f"a condition of {len(self.seeds)} seeds was given {len(self.origins)} origins")
+        if self.of is not None:
+            self.of.check(self)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -133,8 +139,37 @@ class Condition:
         only."""
         optimiser = replace(self.optimiser, lr=0.0, decay=0.0, frozen=())
         rest = [getattr(self, name) for name in SHAPE]
-        return (self.task.shape, optimiser, *rest)
+        beside = None if self.of is None else (self.of.condition.model, self.of.condition.rule)
+        return (self.task.shape, optimiser, self.stage, beside, *rest)
+
+    @property
+    def stage(self) -> int:
+        """How many conditions have to be trained before, one after the other."""
+        return 0 if self.of is None else 1 + self.of.condition.stage
 
     def origin(self, seed: int) -> int | Origins:
         """What the random streams of one of its seeds are made from."""
         return self.origins[self.seeds.index(seed)] if self.origins else seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """Runs of another condition, trained before, that stand beside the runs of this one: what they answer and where
+    they attend on the same batch."""
+
+    condition: Condition
+    seeds: tuple[int, ...]
+    """Beside each run, the seed of the run that it looks at."""
+    best: str
+    """Which of the kept weights: one of the condition's `best`."""
+
+    def check(self, of: Condition) -> None:
+        """Refuses what cannot stand beside the runs of `of`."""
+        name = f"{of.name!r} looks at {self.condition.name!r}"
+        if len(self.seeds) != len(of.seeds) or not set(self.seeds) <= set(self.condition.seeds):
+            raise UserError(f"{name}, but its {len(of.seeds)} runs are beside seeds {self.seeds} of "
+                            f"{self.condition.seeds}")  # fmt: skip
+        if self.best not in self.condition.best:
+            raise UserError(f"{name} at its {self.best}, but no weights are kept there")
+        if self.condition.task.shape != of.task.shape:
+            raise UserError(f"{name}, which was trained on other text: attention can only be given for the same words")

@@ -28,6 +28,11 @@ class Trainer:
         self.task = condition.task.build([seed.data if isinstance(seed, Origins) else seed for seed in seeds], device)
         self.model = condition.model.build(condition.task.vocabulary, seeds, condition.task.outputs).to(device)
         condition.task.embed(self.model.embedding.weight.data)
+        self.reference = None
+        if condition.of is not None:
+            spec = condition.of.condition.model
+            self.reference = spec.build(condition.task.vocabulary, seeds, condition.task.outputs).to(device).eval()
+            self.reference.requires_grad_(False)
         self.optimiser = FlatAdam(self.model, condition.optimiser)
         self.step = 0
         self.number = torch.zeros((), dtype=torch.int64, device=device)
@@ -35,6 +40,20 @@ class Trainer:
         self.diverged = torch.full((len(seeds),), NEVER, dtype=torch.int64, device=device)
         """The first step of each replica whose loss or gradient was not finite. It moves no further."""
         self.learn = Replayed(self._learn)
+
+    def refer(self, weights: dict[str, Tensor]) -> None:
+        """Gives the reference the weights of the runs beside these: name → [replica, …]."""
+        assert self.reference is not None
+        for name, parameter in self.reference.named_parameters():
+            parameter.copy_(weights[name])
+
+    def referred(self, batch: Batch) -> Batch:
+        """The batch, with what the reference does on it."""
+        if self.reference is None or self.condition.of is None:
+            return batch
+        with torch.no_grad():
+            logits, alpha = self.reference(batch, self.condition.of.condition.rule)
+        return replace(batch, given=alpha, answer=logits.softmax(dim=-1))
 
     def advance(self) -> None:
         """One training step."""
@@ -51,6 +70,7 @@ class Trainer:
         batch = drawn.batch()
         with products(self.precision):
             with operands(self.precision):
+                batch = self.referred(batch)
                 logits, alpha = self.model(replace(batch, step=self.number), self.condition.rule)
                 losses = self.condition.objective(logits, alpha, batch)
             self.optimiser.differentiate(losses.sum())

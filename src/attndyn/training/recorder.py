@@ -87,8 +87,19 @@ class Recorder:
         """What is kept of the trained models of a chunk."""
         if weights:
             self._finish_writing()
-            path = self.folder / "weights" / f"chunk-{chunk:03d}.safetensors"
-            self._writing = self._writer.submit(self._write, path, weights)
+            self._writing = self._writer.submit(self._write, self._weights(chunk), weights)
+
+    def kept(self, chunk: int, index: int, best: str) -> dict[str, Tensor]:
+        """The weights of one replica of a chunk that is trained, by the name of the parameter."""
+        from safetensors import safe_open
+
+        path, prefix = self._weights(chunk), f"{index}.{best}."
+        with safe_open(path, framework="pt") as file:
+            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (not a dict)
+            return {name.removeprefix(prefix): file.get_tensor(name) for name in names}
+
+    def _weights(self, chunk: int) -> Path:
+        return self.folder / "weights" / f"chunk-{chunk:03d}.safetensors"
 
     def finish(self, conditions: Iterable[str], analysed: Iterable[Row] = ()) -> None:
         """Writes the metrics in one fixed order, whatever the order in which they were measured."""

@@ -158,15 +158,15 @@
       stepText: figure.querySelector(".panel-step"),
     }));
 
-    const show = stepper(root, data.steps, (step) => {
+    const show = stepper(root, data, (step) => {
       for (const view of mine) {
         view.frame = frameAt(view.panel.steps, step);
         view.step = step;
-        view.marked = mark !== null && mark.checked;
+        view.marked = mark?.checked ?? false;
         drawPanel(view);
       }
     });
-    if (mark !== null) mark.addEventListener("change", show);
+    mark?.addEventListener("change", show);
     mine.forEach(listen);
     views.push({ root, show });
   }

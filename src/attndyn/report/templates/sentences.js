@@ -36,7 +36,7 @@
       })));
     sentences.forEach(together);
 
-    const show = stepper(root, data.steps, (step) => {
+    const show = stepper(root, data, (step) => {
       for (const { words, ownStep, scoring, levels } of sentences.flat()) {
         const frame = frameAt(scoring.steps, step);
         const own = scoring.steps[frame];

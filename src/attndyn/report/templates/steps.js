@@ -7,7 +7,7 @@ const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const frameAt = (steps, step) => Math.max(0, steps.findLastIndex((own) => own <= step));
 
 // Wires the slider and the play button; draw(step) is called for each step that is chosen. Gives what draws it again.
-function stepper(root, steps, draw) {
+function stepper(root, { steps, slider: { name, per } }, draw) {
   const FRAME_MS = 120;
   const slider = root.querySelector("input[type=range]");
   const play = root.querySelector(".play");
@@ -15,8 +15,8 @@ function stepper(root, steps, draw) {
 
   function show() {
     const step = steps[slider.value];
-    root.querySelector(".step").textContent = step;
-    slider.setAttribute("aria-valuetext", "step " + step);
+    root.querySelector(".step").textContent = step / per;
+    slider.setAttribute("aria-valuetext", name + " " + step / per);
     draw(step);
   }
   function pause() {

@@ -1,0 +1,132 @@
+"""CoNLL-2000, or a folder of one's own, as a task: words lower-cased, every digit 0 (Yang's program), and B- and I- of
+every kind of chunk in the training part as answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attndyn.errors import UserError, nearest
+from attndyn.tasks import corpora
+from attndyn.tasks.chunks import Chunks, read_chunks
+from attndyn.tasks.corpus import Examples, loaded
+from attndyn.tasks.draws import shuffled
+from attndyn.tasks.presence import obtain
+from attndyn.tasks.tagging import ENDS, Tagging
+from attndyn.tasks.text import Pairs, Text, number, read_lines
+from attndyn.tasks.vectors import Vectors, read_vectors
+from attndyn.tasks.vocabulary import build
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+VALID_SHARE = 0.1
+"""Of the training sentences, for choosing the checkpoint."""
+
+
+@dataclass(frozen=True)
+class TaggedText(Tagging):
+    """A chunking corpus, or a folder of one's own with train.txt and test.txt (plain, .gz or .xz). The vocabulary: what
+    is seen three times in training, and all words with a vector, where there are vectors."""
+
+    vectors: str | None = None
+    """A file of word vectors, or glove, the corpus. Words without one start at random, of the same size."""
+
+    def load(self) -> Examples:
+        paths = self._paths()
+        train, test = (read_chunks(path) for path in paths)
+        kinds = sorted({tag[2:] for tag in train.chunks.words if tag != "O"})
+        answers = [*ENDS, "O", *(f"{place}-{kind}" for kind in kinds for place in "BI")]
+        _refuse_unknown(paths[1], test, answers)
+        order, held = shuffled(len(train), 0), round(VALID_SHARE * len(train))
+        if not held:
+            raise UserError(f"{paths[0]}: {len(train)} sentences are too few, a tenth of them is for validation")
+        parts = {"train": (train, np.sort(order[held:])), "valid": (train, np.sort(order[:held])),
+                 "test": (test, np.arange(len(test)))}  # fmt: skip
+        pairs = {name: Pairs(plain(chunks.words).take(lines), chunks.chunks.take(lines))
+                 for name, (chunks, lines) in parts.items()}  # fmt: skip
+        known = self.known
+        vocabulary = build(pairs["train"].source, with_vector=known.rows if known else ())
+        made = {name: Pairs(vocabulary.encode(one.source), framed(one.target, answers)) for name, one in pairs.items()}
+        return Examples(words=vocabulary.words, answers=answers, **made)
+
+    @property
+    def known(self) -> Vectors | None:
+        return None if self.vectors is None else _known(self.vectors, self.data_dir)
+
+    def embed(self, weights: Tensor) -> None:
+        import torch
+
+        known = self.known
+        if known is None:
+            return
+        matrix, has = known.matrix(loaded(self).words)
+        if matrix.shape[1] != weights.shape[2]:
+            raise UserError(
+                f"the vectors of {self.vectors} have {matrix.shape[1]} numbers, those of the model {weights.shape[2]}"
+            )
+        where = torch.as_tensor(has, device=weights.device)
+        weights *= float(matrix[has].std())
+        weights[:, where] = torch.as_tensor(matrix[has], device=weights.device)
+
+    def _paths(self) -> list[Path]:
+        if self.corpus in corpora.CORPORA:
+            spec = corpora.find(self.corpus)
+            if spec.kind != "chunking":
+                raise UserError(f"{self.corpus} is a {spec.kind} corpus; sentences with chunk tags are needed here")
+            found = obtain(spec, self.data_dir)
+            return [found.file(f"{part}.txt.xz") for part in ("train", "test")]
+        folder = Path(self.corpus)
+        if not folder.is_dir():
+            chunking = [name for name, spec in corpora.CORPORA.items() if spec.kind == "chunking"]
+            raise UserError(
+                f"{self.corpus!r} is neither a chunking corpus nor a folder; {nearest(self.corpus, chunking)}"
+            )
+        paths = []
+        for part in ("train", "test"):
+            there = [path for end in ("", ".gz", ".xz") if (path := folder / f"{part}.txt{end}").exists()]
+            if not there:
+                raise UserError(f"{folder} holds no {part}.txt (plain, .gz or .xz)")
+            paths.append(there[0])
+        return paths
+
+
+@cache
+def _known(vectors: str, data_dir: str | None) -> Vectors:
+    if vectors != "glove":
+        return read_vectors(vectors)
+    found = obtain(corpora.find("glove"), data_dir)
+    return read_vectors(found.file(next(iter(found.files))))
+
+
+def plain(text: Text) -> Text:
+    """Lower-cased, every digit 0; words that become the same have one number."""
+    spelling = [re.sub(r"\d", "0", word.lower()) for word in text.words]
+    merged = number([spelling])
+    return Text(merged.ids[text.ids], text.offsets, merged.words)
+
+
+def framed(tags: Text, answers: Sequence[str]) -> Text:
+    """Tags by their place in `answers`, with those of <bos> and <eos> around each sentence."""
+    place = np.array([answers.index(tag) for tag in tags.words], dtype=np.int32)
+    # where one sentence ends and the next begins, <eos> comes first
+    around = np.concatenate([tags.offsets[1:], tags.offsets[:-1]])
+    ids = np.insert(place[tags.ids], around, np.repeat([ENDS.index("<eos>"), ENDS.index("<bos>")], len(tags)))
+    return Text(ids, tags.offsets + 2 * np.arange(len(tags.offsets)), list(answers))
+
+
+def _refuse_unknown(path: Path, chunks: Chunks, answers: Sequence[str]) -> None:
+    """A kind of chunk that the training part has not cannot be learned."""
+    for n, tag in enumerate(chunks.chunks.words):
+        if tag not in answers:
+            token = int((chunks.chunks.ids == n).argmax())
+            filled = (place for place, line in enumerate(read_lines(path), 1) if line.split())
+            raise UserError(f"{path}, line {next(islice(filled, token, None))}: the tag {tag!r} is not in the training "
+                            f"part; {nearest(tag, answers[len(ENDS) :])}")  # fmt: skip

@@ -1,0 +1,153 @@
+"""The judgements of tagger-adversary on metrics whose outcome is known; what is refused; and one tiny real run."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attndyn.cli import main
+from attndyn.errors import UserError
+from attndyn.store.metrics import Metrics, Row, to_table
+from attndyn.studies.tagger_adversary import TaggerAdversary
+from attndyn.studies.tagger_compare import matched
+from attndyn.studies.tagger_names import BASE, FORWARD, RECOMPUTED, SCATTERED, SEEDS, UNIFORM, given
+
+LAMBDAS = (0.0, 0.2, 1.0, 2.0, 3.0)
+STUDY = TaggerAdversary(corpus="made", vectors=None, frozen=False, unmasked=False, lambdas=LAMBDAS, batch=50, epochs=6)
+F1 = "test F1 (kept)"
+INTACT = {0.0: 0.9, 0.2: 0.9, 1.0: 0.89, 2.0: 0.89, 3.0: 0.88}
+SUDDEN = INTACT | {3.0: 0.75}
+
+
+def made(
+    f1: Callable[[int, float], float],
+    kl: Callable[[float], float] = lambda strength: 0.3 + 0.02 * strength,
+    jsd: Callable[[float], float] = lambda strength: 0.2 + 0.1 * strength,
+    uniform: float = 0.7,
+    strongly_given: float = 0.9,
+) -> Metrics:
+    """Five seeds; whatever is not given is as published. A little noise, so that intervals have a width."""
+    random = np.random.default_rng(0)
+    rows: list[Row] = []
+
+    def add(condition: str, metric: str, value: float, seed: int, step: int = STUDY.last) -> None:
+        rows.append(Row(condition, seed, step, metric, value + 1e-4 * random.standard_normal()))
+
+    for n in range(5):
+        add(BASE, F1, 0.9, n)
+        for epoch, (valid, test) in enumerate(
+            ((0.5, 0.5), (0.8, 0.85), (0.9, 0.8), (0.7, 0.7), (0.7, 0.7), (0.7, 0.7))
+        ):
+            add(BASE, "F1", valid, n, epoch)
+            add(BASE, "test F1", test, n, epoch)
+        for strength, name in STUDY.adversaries.items():
+            lost = f1(n, strength)
+            values = {F1: lost, "NLL": 0.1 * strength + 0.9 - lost, "KL an element": kl(strength), "TVD": 0.05,
+                      "JSD matched": jsd(strength), "rank τ": 0.5 if lost > 0.85 else -0.2}  # fmt: skip
+            for metric, value in values.items():
+                add(name, metric, value, 1000 + n)
+        add(UNIFORM, F1, uniform, 4000 + n)
+        add(UNIFORM, "JSD matched", 0.35, 4000 + n)
+        for metric, value in {"JSD": 0.4, "JSD matched": 0.25, "JSD of means": 0.1, "TVD": 0.05, "rank τ": 0.4}.items():
+            add(SEEDS, metric, value, n)
+        probes = {RECOMPUTED: 0.9, given(BASE): 0.9, given("λ 0.2"): 0.9, given("λ 3"): strongly_given, SCATTERED: 0.6}
+        probes |= {f"{FORWARD}{name}": value for name, value in probes.items()} | {f"{FORWARD}{UNIFORM}": 0.1}
+        for name, value in probes.items():
+            add(name, F1, value, 3000 + n)
+    return Metrics(to_table(rows))
+
+
+def verdicts(metrics: Metrics) -> dict[str, str]:
+    return {claim.statement.id: claim.judgement.verdict for claim in STUDY.claims(metrics)}
+
+
+def test_the_published_picture_holds() -> None:
+    found = verdicts(made(lambda seed, strength: SUDDEN[strength]))
+    assert found == {
+        "Y-01": "not comparable", "Y-02": "holds", "Y-03": "holds", "Y-04": "holds", "Y-05": "holds", "Y-06": "holds",
+        "Y-07": "differs", "Y-08": "holds", "Y-09": "holds", "Y-10": "holds",
+    }  # fmt: skip
+
+
+def test_other_pictures_do_not() -> None:
+    intact = verdicts(made(lambda seed, strength: INTACT[strength], kl=lambda strength: 0.3 - 0.02 * strength))
+    assert (intact["Y-03"], intact["Y-05"], intact["Y-06"], intact["Y-10"]) == (
+        "differs", "differs", "differs", "inconclusive",
+    )  # fmt: skip
+    early = verdicts(made(lambda seed, strength: 0.9 - 0.1 * (strength > 0), jsd=lambda strength: 0.1))
+    assert (early["Y-02"], early["Y-07"]) == ("differs", "holds")
+    slowly = verdicts(made(lambda seed, strength: 0.9 - 0.06 * strength))
+    assert (slowly["Y-03"], slowly["Y-06"]) == ("holds", "differs")
+    elsewhere = verdicts(made(lambda seed, strength: SUDDEN[strength], kl=lambda strength: 0.7 + 0.01 * strength))
+    assert elsewhere["Y-06"] == "differs"
+    useless = verdicts(made(lambda seed, strength: SUDDEN[strength], uniform=0.95, strongly_given=0.8))
+    assert (useless["Y-04"], useless["Y-09"]) == ("differs", "differs")
+
+
+def test_two_states_at_one_strength_are_told() -> None:
+    mixed = made(lambda seed, strength: 0.75 if strength == 3 or (strength == 2 and seed < 2) else 0.9)
+    claim = next(claim for claim in STUDY.claims(mixed) if claim.statement.id == "Y-06")
+    assert "broken and unbroken seeds stand side by side at λ 2" in claim.judgement.measured
+    assert "5 of 5 seeds break, at λ 2 to 3, where 100% of the loss comes at once" in claim.judgement.measured
+
+
+def test_the_published_stopping_looks_at_the_test_sentences() -> None:
+    from attndyn.studies.tagger_claims import Judge
+
+    judge = Judge(STUDY, made(lambda seed, strength: SUDDEN[strength]))
+    assert judge.stopped("F1") == pytest.approx(0.8, abs=1e-3)
+    assert judge.stopped("test F1") == pytest.approx(0.85, abs=1e-3)
+
+
+def test_heads_are_matched_to_those_of_the_base() -> None:
+    cross = torch.full((1, 3, 3), 0.5, dtype=torch.float64)
+    for own, base in ((0, 2), (1, 0), (2, 1)):
+        cross[0, own, base] = 0.1
+    assert matched(cross).tolist() == [[1, 2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"lambdas": (0.0, -0.2), "probed": ()}, "λ must be a number of at least 0, not -0.2"),
+        ({"probed": ()}, "probed must hold a λ"),
+        ({"lambdas": (0.2, 3.0)}, "lambdas must hold 0"),
+        ({"lambdas": (0.0, 1.0)}, "probed λ 0.2 is not among lambdas: 0, 1"),
+        ({"lambdas": (0.0, 0.2, 0.2, 3.0)}, "every λ once"),
+        ({"probes": 9}, "probes must be at most seeds"),
+        ({"corpus": "made"}, "the made language has no word vectors"),
+        ({"hidden": 30}, "multiple of twice the heads"),
+        ({"rate": 0.0}, "rate must be a number above 0"),
+        ({"epochs": 0}, "epochs must be at least 1"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        TaggerAdversary(**settings)
+
+
+def test_a_strength_below_zero_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "tagger-adversary", "--lambdas", "0", "-1", "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "λ must be a number of at least 0, not -1" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_small_run_ends_with_a_page(tmp_path: Path) -> None:
+    sizes = {"seeds": 2, "probes": 2, "epochs": 2, "batch": 350, "width": 8, "hidden": 8, "heads": 2, "evaluation": 20}
+    words = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    words += ["--unmasked", "--lambdas", "0", "3", "--probed", "3", "--device", "cpu"]
+    main(["run", "tagger-adversary", *words, "--out", str(tmp_path / "run")])
+    claims = json.loads((tmp_path / "run" / "claims.json").read_text())
+    assert [claim["id"] for claim in claims] == [f"Y-{n:02d}" for n in range(1, 11)]
+    page = (tmp_path / "run" / "report.html").read_text()
+    for title in ("A safe point, or two states?", "Where each head looks", "Which words are looked at"):
+        assert title in page
+    assert '<label class="slider">λ' in page
+    assert "outline the right position" not in page
+    assert not (tmp_path / "run" / "weights").exists()
