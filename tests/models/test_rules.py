@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attndyn.errors import UserError
-from attndyn.models.rules import Beside, Given, Learned, NoContext, OneHot, Uniform, of_batch
+from attndyn.models.rules import Beside, Given, Learned, NoContext, OneHot, Uniform, Weights, of_batch
+from attndyn.tasks.sampler import Batch
 
 SHAPE = (2, 3, 2, 4, 5)  # replica, batch, head, query, key
 
@@ -117,17 +118,25 @@ def test_rules_are_data() -> None:
     assert len({Learned(), Learned(), Uniform(), NoContext(), OneHot(1), OneHot(1)}) == 4
 
 
+def bringing(given: torch.Tensor | None) -> Batch:
+    source, target = (torch.zeros((*SHAPE[:2], length), dtype=torch.int64) for length in (SHAPE[4], SHAPE[3]))
+    return Batch(source, target, target, target, given=given)
+
+
 def test_given_weights_are_those_of_the_batch_whatever_the_logits_are() -> None:
     weights = torch.rand(SHAPE, generator=torch.Generator().manual_seed(1)).softmax(dim=-1)
-    assert torch.equal(of_batch(Given(), weights)(some_scores()), weights)
-    assert of_batch(Learned(), weights) == Learned()
-    mixed = of_batch(Beside(((Learned(), 1), (Given(), 1))), weights)(some_scores())
+    batch = bringing(weights)
+    assert torch.equal(of_batch(Given(), batch)(some_scores()), weights)
+    assert of_batch(Learned(), batch) == Learned()
+    mixed = of_batch(Beside(((Learned(), 1), (Given(), 1))), batch)(some_scores())
     assert torch.equal(mixed[1], weights[1])
     assert torch.equal(mixed[0], Learned()(some_scores())[0])
 
 
-def test_given_attention_needs_weights() -> None:
-    with pytest.raises(UserError, match="brings no weights"):
-        of_batch(Given(), None)
+def test_given_attention_needs_weights_that_fit() -> None:
+    with pytest.raises(UserError, match="nothing brings the weights"):
+        of_batch(Given(), bringing(None))
     with pytest.raises(UserError, match="without a batch"):
         Given()(some_scores())
+    with pytest.raises(UserError, match=r"2 × 2 × 4 × 5 weights .* where 3 × 2 × 4 × 5 are needed"):
+        Weights(torch.ones(SHAPE)[:, :2])(some_scores())
