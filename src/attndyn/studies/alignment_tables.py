@@ -35,7 +35,7 @@ from attndyn.studies.alignment_names import (
     UNIFORM_BETA,
 )  # fmt: skip
 from attndyn.studies.translation_names import STANDARD, SUMMARY, UNIFORM
-from attndyn.studies.translation_part import Pairs
+from attndyn.studies.translation_part import PASSES, Pairs
 from attndyn.tasks.corpus import loaded
 from attndyn.tasks.ragged import examined_lines
 from attndyn.theory.ibm1 import Ibm1, ibm1
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from attndyn.measures.verdicts import Interval
     from attndyn.tasks.aligned import AlignedExamples
 
-PASSES = 5
-"""Of expectation maximisation."""
 DRAWS = 20
 """Random alignments whose mean is chance."""
 READ = (
@@ -100,10 +98,6 @@ class LinkedPairs(Pairs):
         return found
 
     @cached_property
-    def of_pieces(self) -> Ibm1:
-        return ibm1(self.examples.train, iterations=PASSES)
-
-    @cached_property
     def of_words(self) -> Ibm1:
         return ibm1(self.whole[0], iterations=PASSES)
 
@@ -133,7 +127,7 @@ class Tables:
         return {
             PROXY_BETA: part.counted_links(part.chosen(part.proxy)),
             COUNTS: part.counted_links(part.chosen(part.counted)),
-            IBM_PIECES: part.counted_links(part.of_pieces.align(part.pairs)),
+            IBM_PIECES: part.counted_links(part.links),
             IBM_WORDS: tally(words, part.gold),
         }
 
@@ -169,13 +163,12 @@ class Tables:
             for seed, values in zip(self.seeds[name], aer(tallies.sum(axis=2)), strict=True):
                 for step, value in zip(part.steps, values, strict=True):
                     yield Row(ALIGNMENT, seed, step, f"AER of {name}", float(value))
+        uniform = part.study.seeds_of(UNIFORM)[0]
         for seed in part.study.seeds_of(STANDARD):
             for step in part.steps:
                 peaks = part.rows.peaks(part.scores(STANDARD, seed, step, "alpha"))
-                for name, condition, other in (("A(α, β)", STANDARD, seed), ("A(α, β_uf)", UNIFORM, None)):
-                    known = part.scores(
-                        condition, part.study.seeds_of(UNIFORM)[0] if other is None else other, step, "beta"
-                    )
+                for name, condition, other in (("A(α, β)", STANDARD, seed), ("A(α, β_uf)", UNIFORM, uniform)):
+                    known = part.scores(condition, other, step, "beta")
                     found = part.rows.agreement(peaks, known, part.rows.limits(known))
                     yield Row(ALIGNMENT, seed, step, name, float(found.double().mean()))
         yield Row(SUMMARY, 0, 0, "chance of A", float(part.chance.mean()))

@@ -254,8 +254,9 @@ class Judge:
 
     def more(self) -> Table:
         names = (
-            "positions", "pairs", "training pairs", "training pairs left out", "median source length",
-            "median target length", "linked positions", "A(β_IBM, β_uf)", "A(β_uf, β_IBM)", "A(β_IBM, β_px)", *RANKS,
+            "positions", "pairs", "training pairs", "training pairs left out", "validation pairs left out",
+            "median source length", "median target length", "linked positions", "A(β_IBM, β_uf)", "A(β_uf, β_IBM)",
+            "A(β_IBM, β_px)", *RANKS,
         )  # fmt: skip
         rows: list[tuple[Cell, ...]] = [(name, f"{self.value(SUMMARY, name):,.4g}") for name in names]
         for name in (STANDARD, UNIFORM, *([LINEAR] if self.study.linear else [])):

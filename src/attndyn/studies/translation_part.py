@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from attndyn.studies.translation_study import TranslationStudy
     from attndyn.tasks.pieces import PieceExamples
 
+PASSES = 5
+"""Of IBM Model 1."""
 SHORTEST, LONGEST = 8, 20
 """Pieces of the longer side of a pair that is shown."""
 
@@ -93,8 +95,8 @@ class Pairs(ReadPart):
 
     @cached_property
     def links(self) -> np.ndarray:
-        """For each row the source position that IBM Model 1 chooses after five passes; −1: none."""
-        return ibm1(self.examples.train, iterations=5).align(self.pairs)
+        """For each row the source position that IBM Model 1 chooses; −1: none."""
+        return ibm1(self.examples.train, iterations=PASSES).align(self.pairs)
 
     def entry(self, table: str, name: str, values: np.ndarray) -> Iterator[Row]:
         """The mean of [run …, row] with its interval, and that of its distance from chance."""

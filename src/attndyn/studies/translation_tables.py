@@ -56,6 +56,7 @@ def facts(part: Pairs) -> Iterator[Row]:
         "pairs": len(part.pairs),
         "training pairs": len(train),
         "training pairs left out": part.examples.kept["train"][1] - len(train),
+        "validation pairs left out": part.examples.kept["valid"][1] - part.examples.kept["valid"][0],
         "median source length": float(np.median(train.source.lengths)),
         "median target length": float(np.median(train.target.lengths)),
         "linked positions": float((part.links >= 0).mean()),
