@@ -150,7 +150,9 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.attention_as_alignment import AttentionAsAlignment
     from attndyn.studies.copying import Copying
     from attndyn.studies.gated_toy import GatedToy
+    from attndyn.studies.head_rescue import HeadRescue
     from attndyn.studies.initial_derivative import InitialDerivative
+    from attndyn.studies.invariant import Invariant
     from attndyn.studies.learnability import Learnability
     from attndyn.studies.permuted_copying import PermutedCopying
     from attndyn.studies.probe_locality import ProbeLocality
@@ -167,6 +169,12 @@ def test_reproduce_prints_the_claims(
     monkeypatch.setattr(InitialDerivative, "demo", {"seeds": 2, "widths": (16, 64)})
     tiny = {"seeds": 2, "uniform": 1, "blog": 1, "proxies": 1, "steps": 4, "every": 2, "early": (), "epochs": 1}
     monkeypatch.setattr(SalientWords, "demo", tiny | {"width": 8, "hidden": 8, "evaluation": 30})
+    heads = {"heads": 2, "pool": 2, "candidates": 4, "combinations": 2, "counts": (1, 2), "bases": 2, "probes": 1}
+    sizes_of_heads = {name: small[name] for name in ("length", "hidden", "batch", "steps")}
+    monkeypatch.setattr(HeadRescue, "demo", sizes_of_heads | heads)
+    nets = {"keyword_length": 4, "keyword_hidden": 8, "keyword_steps": 8, "width": 8, "every": 2, "lengths": (4,)}
+    topics = {"topic_seeds": 1, "epochs": 120, "sentences": 100, "widths": (16,)}
+    monkeypatch.setattr(Invariant, "demo", small | nets | topics)
     monkeypatch.setattr(GatedToy, "demo", {"seeds": 2, "starts": 20, "depths": (2.0,)})
     sizes = {"vocabulary": 300, "hidden": 8, "batch": 8, "steps": 2, "every": 2, "early": (), "evaluation": 4, "cut": 5}
     pairs = {"corpus": "tatoeba-sample", "seeds": 2, "uniform": 1, "linear": 0, "epochs": 1}

@@ -54,9 +54,6 @@ class Invariant(Study):
         "words": 18, "hidden": 64, "batch": 64, "lr": 2e-3, "steps": 120, "every": 4, "evaluation": 48,
         "epochs": 1500, "rate": 0.25, "sentences": 1250, "topic_seeds": 2, "lengths": (8, 64), "widths": (64,),
     }  # fmt: skip
-    sizes: ClassVar[tuple[str, ...]] = ("keyword_length", "width", "keyword_hidden", "keyword_batch", "keyword_lr",
-                                        "length", "words", "hidden", "batch", "lr", "epochs", "sentences")  # fmt: skip
-
     seeds: int = 5
     """Training runs of each network: seeds 0, 1, 2, …"""
     keyword_length: int = 40
