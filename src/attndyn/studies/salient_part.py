@@ -13,6 +13,7 @@ from torch import Tensor
 from attndyn.measures.flat import Texts
 from attndyn.probes.influence import gradient_influence, leave_one_out
 from attndyn.probes.lexical import log_odds
+from attndyn.studies.kept import model_at
 from attndyn.studies.salient_names import (
     PROXY,
     STANDARD,
@@ -22,11 +23,9 @@ from attndyn.theory.logistic import Logistic
 from attndyn.training.precision import products
 
 if TYPE_CHECKING:
-    from attndyn.models.base import Model
     from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics
     from attndyn.studies.salient_words import SalientWords
-    from attndyn.training.condition import Condition
 
 TOKENS = 1 << 20
 RANKED = 1000
@@ -115,21 +114,11 @@ class Part:
         return found
 
 
-def model_at(study: SalientWords, condition: Condition, run: Run, seeds: list[int], best: str, device: str) -> Model:
-    """The models of several seeds with the weights that were kept."""
-    model = condition.model.build(study.task.vocabulary, seeds, study.task.outputs)
-    kept = [run.weights(condition.name, seed, best) for seed in seeds]
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(torch.stack([torch.as_tensor(weights[name]) for weights in kept]))
-    return model.to(device).eval()
-
-
 def influence_at_gold(part: Part) -> list[Tensor]:
     """Δ by gradient of every standard run, where its accuracy on the part was highest."""
     condition = next(part.study.conditions())
     seeds = list(condition.seeds)
-    model = model_at(part.study, condition, part.run, seeds, f"highest {part.prefix}accuracy", part.device)
+    model = model_at(condition, part.run, seeds, f"highest {part.prefix}accuracy", part.device)
     sampler = part.study.task.build(seeds, part.device)
     deltas = []
     for batch in sampler.slices(part.study.evaluation, part.name, TOKENS // len(seeds)):
@@ -143,7 +132,7 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
     """At most 500 texts, evenly spread over the lengths: their lengths, the places of their words among all words, and
     Δ of one run at its gold checkpoint by leaving each word out."""
     condition = next(part.study.conditions())
-    model = model_at(part.study, condition, part.run, [seed], "highest accuracy", part.device)
+    model = model_at(condition, part.run, [seed], "highest accuracy", part.device)
     chosen = np.arange(0, len(part.pairs), -(-len(part.pairs) // LEFT_OUT))
     some = part.pairs.take(chosen)
     examples, deltas = Parallel(some, part.device), []
