@@ -149,6 +149,9 @@ def test_reproduce_prints_the_claims(
 ) -> None:
     from attndyn.studies.attention_as_alignment import AttentionAsAlignment
     from attndyn.studies.copying import Copying
+    from attndyn.studies.counterfactual_attention import CounterfactualAttention
+    from attndyn.studies.deceptive_attention import DeceptiveAttention
+    from attndyn.studies.feature_importance import FeatureImportance
     from attndyn.studies.gated_toy import GatedToy
     from attndyn.studies.head_rescue import HeadRescue
     from attndyn.studies.initial_derivative import InitialDerivative
@@ -183,6 +186,11 @@ def test_reproduce_prints_the_claims(
     monkeypatch.setattr(AttentionAsAlignment, "demo", sizes | linked | {"seeds": 2, "uniform": 1, "epochs": 1})
     short = {"seeds": 2, "epochs": 100, "ablation_epochs": 100, "sentences": 100, "dictionary": 20, "others": 3}
     monkeypatch.setattr(TopicWords, "demo", short | {"dictionaries": (20,), "rates": (2.0, 1.0), "texts": ()})
+    same = {"seeds": 2, "averages": 1, "epochs": 1, "batch": 512, "width": 8, "hidden": 4, "evaluation": 30}
+    monkeypatch.setattr(FeatureImportance, "demo", same)
+    monkeypatch.setattr(CounterfactualAttention, "demo", same | {"permutations": 3})
+    one = {"lambdas": (0.1,), "guide": 0.1, "adversaries": 1, "reversed": 0, "adversary_epochs": 1, "guides": 1}
+    monkeypatch.setattr(DeceptiveAttention, "demo", same | one)
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")

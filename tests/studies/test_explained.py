@@ -23,8 +23,9 @@ from attndyn.studies.counterfactual_attention import CounterfactualAttention
 from attndyn.studies.deceptive_attention import DeceptiveAttention
 from attndyn.studies.deceptive_names import ADVERSARY_BEST, BY_ADVERSARY, BY_BASE, INSTANCE, SEEDS, UNIFORM, adversary
 from attndyn.studies.explained import AVERAGE, BEST, BILSTM
-from attndyn.studies.explained_read import evaluated_texts, left_out, model_of, read, reference
+from attndyn.studies.explained_read import evaluated_texts, left_out, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT, FeatureImportance
+from attndyn.studies.kept import model_at
 from attndyn.tasks.bare import REFERENCES
 from attndyn.training.loop import Trainer
 
@@ -90,7 +91,7 @@ def test_the_classifiers_are_trained_once(runs: dict[str, Run], study: Deceptive
 def base_of(study: DeceptiveAttention, runs: dict[str, Run]):
     condition = next(study.bases())
     run = runs["deceptive-attention"].needed[0]
-    return model_of(condition, run, condition.seeds, "cpu", BEST), run
+    return model_at(condition, run, condition.seeds, BEST, "cpu"), run
 
 
 def test_tau_is_scipys_text_by_text(study: DeceptiveAttention, runs: dict[str, Run]) -> None:
@@ -117,7 +118,7 @@ def test_distances_from_the_base_are_those_of_the_definitions(study, runs: dict[
     model, _ = base_of(study, runs)
     run = runs["deceptive-attention"].needed[1]
     condition = next(one for one in study.deceivers() if one.name == adversary("adversary-base", 0.1))
-    other = model_of(condition, run, condition.seeds, "cpu", ADVERSARY_BEST)
+    other = model_at(condition, run, condition.seeds, ADVERSARY_BEST, "cpu")
     pairs = evaluated_texts(study.task, study.evaluation)
     base, found = read(model, pairs, "cpu"), read(other, pairs, "cpu")
     cuts = pairs.source.offsets[1:-1]
@@ -253,4 +254,4 @@ def test_needed_runs_have_the_settings_of_the_one_that_needs_them() -> None:
 
 def test_weights_that_are_gone_are_named(study: DeceptiveAttention, runs: dict[str, Run]) -> None:
     with pytest.raises(UserError, match="no weights of 'BiLSTM' were kept at 'lowest loss'"):
-        model_of(next(study.bases()), runs["deceptive-attention"].needed[0], [0], "cpu", "lowest loss")
+        model_at(next(study.bases()), runs["deceptive-attention"].needed[0], [0], "lowest loss", "cpu")

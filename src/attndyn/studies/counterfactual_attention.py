@@ -39,12 +39,12 @@ SHOWN = 12
 STATEMENTS = (
     Statement(id="J-05", source="Jain and Wallace §4.2.1", statement="permuting the weights often changes the output "
               "little, even under peaked attention", published="direction", rule="of the texts whose largest weight is "
-              f"at least {PEAKED}, over all seeds, more than half have a median |Δy| of at most {LITTLE}, by the "
-              "interval of that share for the first seed"),
+              f"at least {PEAKED} in the first seed, more than half have a median |Δy| of at most {LITTLE}, by the "
+              "interval of that share"),
     Statement(id="J-06", source="Jain and Wallace §4.2.2", statement="for most examples a very different attention "
               "gives the same output", published="JSD near its bound ln 2; ε .01 (text of others), .05 (code)",
-              rule=f"at each ε, more than half of the texts have an adversary with JSD of at least {NEAR}, by the "
-              "interval of that share for the first seed"),
+              rule=f"at each ε, more than half of the texts have an adversary with JSD of at least {NEAR} in the first "
+              "seed, by the interval of that share"),
     Statement(id="W-04", source="Wiegreffe and Pinter §5", statement="the per-instance adversary is easy to find "
               "because it is detached from the model and the task is binary", published="direction", rule="the "
               "adversary of each text reaches a larger JSD from the base than the attention of another seed of the "

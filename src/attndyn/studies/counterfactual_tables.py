@@ -13,8 +13,9 @@ from attndyn.probes.counterfactual import most_different, permuted_answers
 from attndyn.store.metrics import Row
 from attndyn.studies.counterfactual_attention import EDGES, LITTLE, NEAR, PEAKED
 from attndyn.studies.explained import BEST, BILSTM, SUMMARY
-from attndyn.studies.explained_read import evaluated_texts, model_of, read
+from attndyn.studies.explained_read import evaluated_texts, read
 from attndyn.studies.importance_tables import bounds
+from attndyn.studies.kept import model_at
 
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def tables(study: CounterfactualAttention, base: Run, device: str) -> Iterator[Row]:
     pairs = evaluated_texts(study.task, study.evaluation)
     for condition in study.bases():
-        found = read(model_of(condition, base, condition.seeds, device, BEST), pairs, device)
+        found = read(model_at(condition, base, condition.seeds, BEST, device), pairs, device)
         yield from _of_condition(study, condition, found)
 
 

@@ -178,11 +178,12 @@ class DeceptiveAttention(Explained):
 
         found = Found(self, metrics)
         best = found.best_deceiver()
+        seed = f"; another seed {found.mean(SEEDS, 'JSD'):.2f}" if SEEDS in metrics else ""
         return (
             f"On {self.corpus_name} uniform attention reaches an accuracy of {found.mean(UNIFORM, ACCURACY):.3f}, "
             f"learned attention {found.mean(BILSTM, ACCURACY):.3f}. At λ {best:g} a model that attends elsewhere (JSD "
-            f"{found.at(best, 'JSD'):.2f}; another seed {found.mean(SEEDS, 'JSD'):.2f}) answers as the base does up to "
-            f"{found.at(best, 'TVD'):.3f} and is right in {found.at(best, ACCURACY):.3f} of the texts."
+            f"{found.at(best, 'JSD'):.2f}{seed}) answers as the base does up to {found.at(best, 'TVD'):.3f} and is "
+            f"right in {found.at(best, ACCURACY):.3f} of the texts."
         )
 
     def figures(self, metrics: Metrics) -> Iterator[Part]:

@@ -187,11 +187,13 @@ def _deceit(found: Found) -> Iterator[tuple[str, Judgement]]:
         kept = [by_sign(Interval(gap.low + KEPT, gap.high + KEPT)) for gap in gaps]
         verdict = HOLDS if HOLDS in kept else DIFFERS if not elsewhere or set(kept) == {DIFFERS} else INCONCLUSIVE
         yield "O-03", Judgement(measured=measured, verdict=verdict, n=found.study.adversaries)
+    near = SEEDS in found.metrics and found.at(lam, "JSD") <= max(found.values(SEEDS, "JSD"))
     name = adversary("adversary-base", lam)
     before, after = (found.interval(f"{one}: {LEFT_OUT}") for one in (BILSTM, name))
     yield "O-04", Judgement(
         measured=f"τ {sum(after) / 2:.3f} at λ {lam:g}, {sum(before) / 2:.3f} before", interval=after,
-        verdict=by_sign(Interval(-after.high, -after.low)), n=found.study.adversaries,
+        verdict=INCONCLUSIVE if near else by_sign(Interval(-after.high, -after.low)), n=found.study.adversaries,
+        why="no adversary attends farther away than another seed and keeps the accuracy" if near else "",
     )  # fmt: skip
     widest = max(found.study.lambdas, key=lambda one: found.at(one, "JSD"))
     yield "Y-07", Judgement(

@@ -39,7 +39,8 @@ STATEMENTS = (
               f"base models lies above −{KEPT}; differs if at every λ with such a JSD it lies below"),
     Statement(id="O-04", source=f"{SLIDES}, deceptive attention", statement="its attention is anti-correlated with "
               "influence", published="direction", rule="at the λ with the largest JSD among those whose mean accuracy "
-              f"is within {KEPT} of the base's, the interval, over seeds and texts, of τ(α, leaving out) lies below 0"),
+              f"is within {KEPT} of the base's, the interval, over seeds and texts, of τ(α, leaving out) lies below 0; "
+              "undecided if another seed attends as far away"),
     Statement(id="Y-07", source="Yang §1, §5", statement="self-attention in tagging is more exclusive than attention "
               "in classification", published="question", rule="the side of classification is reported: how far answers "
               "move where attention differs most; the side of tagging stands in tagger-adversary"),

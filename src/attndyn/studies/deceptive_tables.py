@@ -23,9 +23,10 @@ from attndyn.studies.deceptive_names import (
     SEEDS,
 )
 from attndyn.studies.explained import AVERAGE, BEST, BILSTM
-from attndyn.studies.explained_read import evaluated_texts, left_out, model_of, ranks, read, reference
+from attndyn.studies.explained_read import evaluated_texts, left_out, ranks, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT
 from attndyn.studies.importance_tables import bounds
+from attndyn.studies.kept import model_at
 from attndyn.tasks.bare import REFERENCES
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ EPSILONS = (0.01, 0.05)
 def remember(study: DeceptiveAttention, needed: Sequence[Run], device: str) -> None:
     """What the base, and the adversary that guides, do on the texts, for the models that are trained beside them."""
     base = next(study.bases())
-    models = {BILSTM if not study.guided else BY_BASE: model_of(base, needed[0], [0], device, BEST)}
+    models = {BILSTM if not study.guided else BY_BASE: model_at(base, needed[0], [0], BEST, device)}
     if study.guided:
         guide = study.guiding()
-        models[BY_ADVERSARY] = model_of(guide, needed[1], guide.seeds[:1], device, ADVERSARY_BEST)
+        models[BY_ADVERSARY] = model_at(guide, needed[1], guide.seeds[:1], ADVERSARY_BEST, device)
     data = study.task.data
     parts = {"train": data.train, "valid": data.valid, "test": evaluated_texts(study.task, study.evaluation)}
     for name, model in models.items():
@@ -68,9 +69,9 @@ def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
     yield from copied(run.needed[0], (BILSTM, AVERAGE))
     pairs = evaluated_texts(study.task, study.evaluation)
     first = next(study.bases())
-    learned = read(model_of(first, run.needed[0], first.seeds, device, BEST), pairs, device)
+    learned = read(model_at(first, run.needed[0], first.seeds, BEST, device), pairs, device)
     uniform = study.uniform()
-    spread = read(model_of(uniform, run, uniform.seeds, device, BEST), pairs, device, Uniform())
+    spread = read(model_at(uniform, run, uniform.seeds, BEST, device), pairs, device, Uniform())
     for replica, seed in enumerate(uniform.seeds):
         for name, value in (spread.scores(replica) | beside(learned, spread, replica)).items():
             yield Row(uniform.name, seed, uniform.steps, name, value)
@@ -83,7 +84,7 @@ def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
     yield from _instance(learned)
     for condition in (first, *study.deceivers()):
         best, where = (BEST, run.needed[0]) if condition is first else (ADVERSARY_BEST, run)
-        model = model_of(condition, where, condition.seeds, device, best)
+        model = model_at(condition, where, condition.seeds, best, device)
         found = learned if condition is first else read(model, pairs, device)
         yield from _adversary(condition, model, learned, found, pairs, device)
 
@@ -141,7 +142,7 @@ def guided_tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[
     yield from copied(run.needed[1])
     pairs = evaluated_texts(study.task, study.evaluation)
     for condition in study.conditions():
-        model = model_of(condition, run, condition.seeds, device, BEST)
+        model = model_at(condition, run, condition.seeds, BEST, device)
         given = None
         if isinstance(condition.rule, Given):
             given = REFERENCES[study.reference(condition.name)]["test"]

@@ -16,6 +16,7 @@ from attndyn.measures.agreement import tau_p_values
 from attndyn.measures.flat import Texts
 from attndyn.models.rules import Learned
 from attndyn.probes.influence import answer_influence, leave_one_out, probability
+from attndyn.studies.kept import model_at
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.ragged import Parallel, Reference, in_slices
 from attndyn.tasks.text import Text
@@ -29,19 +30,12 @@ if TYPE_CHECKING:
     from attndyn.tasks.text import Pairs
     from attndyn.training.condition import Condition
 
-TOKENS, TOKENS_ON_GPU = 1 << 15, 1 << 20
-"""Words that are read at once, of all replicas together."""
+TOKENS, TOKENS_ON_GPU = 1 << 15, 1 << 18
+"""Words that are read at once, with a gradient, of all replicas together; on a GPU each takes about 10 kB at the
+published size."""
+LEFT_OUT_ON_GPU = 1 << 20
+"""The same without a gradient."""
 SIGNIFICANT = 0.05
-
-
-def model_of(condition: Condition, run: Run, seeds: Sequence[int], device: str, best: str) -> Model:
-    """The models of several seeds with the weights that were kept."""
-    model = condition.model.build(condition.task.vocabulary, seeds, condition.task.outputs)
-    kept = [run.weights(condition.name, seed, best) for seed in seeds]
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(torch.stack([torch.as_tensor(weights[name]) for weights in kept]))
-    return model.to(device).eval()
 
 
 def evaluated_texts(task: BareText, most: int) -> Pairs:
@@ -121,7 +115,7 @@ def left_out(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Float
             with torch.no_grad():
                 logits, _ = model(batch, rule or Learned())
             predicted = replace(batch, target=logits.argmax(dim=-1))
-            tokens = TOKENS if device == "cpu" else TOKENS_ON_GPU
+            tokens = TOKENS if device == "cpu" else LEFT_OUT_ON_GPU
             delta = leave_one_out(model, rule or Learned(), predicted, tokens, probability).abs()
             found.append(delta[batch.source_mask].view(replicas, -1))
     return torch.cat(found, dim=1)
@@ -175,7 +169,7 @@ def shown_texts(
         own = np.flatnonzero(pairs.target.ids == label)
         chosen.append(own[np.unique(np.linspace(len(own) // 4, 3 * len(own) // 4, most // 2).astype(int))])
     some = pairs.take(np.sort(np.concatenate(chosen)))
-    model = model_of(condition, run, [seed], "cpu", best)
+    model = model_at(condition, run, [seed], best, "cpu")
     found = read(model, some, "cpu", condition.rule)
     kinds = {"alpha": found.alpha, "votes": found.votes}
     if influence:

@@ -12,8 +12,9 @@ from attndyn.measures.flat import Texts
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
 from attndyn.studies.explained import BEST, BILSTM, SUMMARY
-from attndyn.studies.explained_read import Ranks, evaluated_texts, left_out, model_of, ranks, read
+from attndyn.studies.explained_read import Ranks, evaluated_texts, left_out, ranks, read
 from attndyn.studies.feature_importance import BINS, BOTH, GRADIENT, LEFT_OUT, TAUS
+from attndyn.studies.kept import model_at
 
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
@@ -30,7 +31,7 @@ def tables(study: FeatureImportance, run: Run, device: str) -> Iterator[Row]:
 
 
 def _of_condition(study: FeatureImportance, condition: Condition, run: Run, device: str) -> Iterator[Row]:
-    model = model_of(condition, run, condition.seeds, device, BEST)
+    model = model_at(condition, run, condition.seeds, BEST, device)
     pairs = evaluated_texts(study.task, study.evaluation)
     found = read(model, pairs, device)
     chosen = np.arange(0, len(pairs), -(-len(pairs) // MOST_LEFT_OUT))

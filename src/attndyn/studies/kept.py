@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from attndyn.training.condition import Condition
 
 
-def kept_model(condition: Condition, run: Run, seeds: Sequence[int], best: str, device: str) -> Model:
+def model_at(condition: Condition, run: Run, seeds: Sequence[int], best: str, device: str) -> Model:
     """The models of several seeds, which need not differ, as replicas."""
     model = condition.model.build(condition.task.vocabulary, list(seeds), condition.task.outputs)
     kept = {seed: run.weights(condition.name, seed, best) for seed in seeds}
