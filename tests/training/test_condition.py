@@ -8,6 +8,7 @@ from attndyn import spec
 from attndyn.errors import UserError
 from attndyn.measures.readings import Answers
 from attndyn.models import Learned, Seq2Seq, Uniform
+from attndyn.models.specs import Origins
 from attndyn.tasks import Iid, Permutations
 from attndyn.tasks.sampler import Batch
 from attndyn.training.condition import Adam, Condition, Likelihood
@@ -64,6 +65,7 @@ def test_the_digest_tells_conditions_apart_by_every_field() -> None:
         "name": "other", "task": Iid(4, 4), "model": Seq2Seq(9), "seeds": (0, 2), "steps": 6, "batch": 64,
         "rule": Uniform(), "objective": Adam(), "optimiser": Adam(lr=2e-3), "evaluation": 10,
         "readings": (Answers(every=2),), "best": ("lowest loss",),
+        "origins": (Origins(0, (1,), 2), Origins(0, (3,), 2)),
     }  # fmt: skip
     assert set(changes) == {field.name for field in dataclasses.fields(Condition)}
     digests = {spec.digest(make_condition(**{name: value})) for name, value in changes.items()}
