@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attndyn.theory import gated_toy, invariant, topic_identity
@@ -15,6 +15,7 @@ def test_logit_is_the_inverse_of_level(x: float, m: float) -> None:
     assert float(invariant.logit(invariant.level(np.array(x), m), m)) == pytest.approx(x, abs=1e-9)
 
 
+@settings(max_examples=15)
 @given(st.floats(-3, 5), st.floats(-3, 3), others, st.floats(0.1, 2.0))
 def test_the_flow_keeps_it_whatever_drives_it(x0: float, y0: float, m: float, force: float) -> None:
     """y' = a g, x' = a (1 − a) y g with a force g that depends on everything, by small steps of order 4."""
@@ -74,6 +75,7 @@ def test_the_plateau_of_the_reduced_model_grows_as_published(sizes, published: f
     assert np.log(ends[1] / ends[0]) / np.log(4) == pytest.approx(published, abs=0.02)
 
 
+@settings(max_examples=15)
 @given(st.floats(0.01, 50), st.integers(1, 200))
 def test_a_run_on_the_curve_gives_its_unit_back(scale: float, m: int) -> None:
     y = np.linspace(0.0, 8.0, 40)
