@@ -4,7 +4,7 @@ Source: Jain and Wallace 2019, §4.2, and their program. The weights of each tes
 each text the attention is found that differs most and keeps the answer within ε. The classifiers are those of
 `feature-importance`, whose run this study needs. Where the authors search for the adversary by Adam from five random
 starts, it is computed here exactly (`probes/counterfactual.py`), for all texts at once.
-Cost: demo half a minute on two cores, most of it for the classifiers.
+Cost: demo 27 s of processor time, most of it for the classifiers.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class CounterfactualAttention(Explained):
             name="permutation",
             title="Shuffled attention",
             caption="Mean over texts of the median |Δy| over permutations, for texts by their largest weight, in four "
-            "classes. A small point is a seed, a large one their mean with its interval.",
+            "classes. A point is a seed.",
             metric="median change by largest weight",
             x="largest weight",
             x_title="largest weight",
@@ -160,7 +160,8 @@ class CounterfactualAttention(Explained):
         yield Points(
             name="adversary",
             title="The most different attention with the same answer",
-            caption="Mean JSD over texts by their largest weight, at the smallest ε; the bound is ln 2 = .693.",
+            caption="Mean JSD over texts by their largest weight, at the smallest ε; the bound is ln 2 = .693. A point "
+            "is a seed.",
             metric="JSD by largest weight",
             x="largest weight",
             x_title="largest weight",

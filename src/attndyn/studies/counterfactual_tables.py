@@ -44,7 +44,8 @@ def _of_condition(study: CounterfactualAttention, condition: Condition, found: R
             divergences[epsilon].append(divergence.cpu().numpy())
     for replica, seed in enumerate(condition.seeds):
         rows = _of_seed(change[replica], peak[replica], {e: found[replica] for e, found in divergences.items()})
-        yield from (Row(condition.name, seed, step, name, value) for step, name, value in rows)
+        for place, name, value in rows:  # every seed is a point of its own
+            yield Row(condition.name, seed, 1000 * place + replica if place else 0, name, value)
     if condition.name == BILSTM and len(alpha) > 1:
         yield from _beside_seeds(found, np.stack(divergences[study.epsilons[0]]), study.epsilons[0])
 
@@ -65,7 +66,7 @@ def _of_seed(
             yield 0, f"{name}: of", float(len(yes))
     kind = np.digitize(peak, EDGES)
     for number in np.unique(kind):
-        place = int(number)
+        place = 1 + int(number)
         yield place, "largest weight", float(peak[kind == number].mean())
         yield place, "median change by largest weight", float(change[kind == number].mean())
         yield place, "JSD by largest weight", float(divergences[smallest][kind == number].mean())
