@@ -13,7 +13,7 @@ from torch import Tensor
 from attndyn.measures.flat import Texts
 from attndyn.probes.influence import gradient_influence, leave_one_out
 from attndyn.probes.lexical import log_odds
-from attndyn.studies.kept import kept_model
+from attndyn.studies.kept import model_at
 from attndyn.studies.salient_names import (
     PROXY,
     STANDARD,
@@ -118,7 +118,7 @@ def influence_at_gold(part: Part) -> list[Tensor]:
     """Δ by gradient of every standard run, where its accuracy on the part was highest."""
     condition = next(part.study.conditions())
     seeds = list(condition.seeds)
-    model = kept_model(condition, part.run, seeds, f"highest {part.prefix}accuracy", part.device)
+    model = model_at(condition, part.run, seeds, f"highest {part.prefix}accuracy", part.device)
     sampler = part.study.task.build(seeds, part.device)
     deltas = []
     for batch in sampler.slices(part.study.evaluation, part.name, TOKENS // len(seeds)):
@@ -132,7 +132,7 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
     """At most 500 texts, evenly spread over the lengths: their lengths, the places of their words among all words, and
     Δ of one run at its gold checkpoint by leaving each word out."""
     condition = next(part.study.conditions())
-    model = kept_model(condition, part.run, [seed], "highest accuracy", part.device)
+    model = model_at(condition, part.run, [seed], "highest accuracy", part.device)
     chosen = np.arange(0, len(part.pairs), -(-len(part.pairs) // LEFT_OUT))
     some = part.pairs.take(chosen)
     examples, deltas = Parallel(some, part.device), []

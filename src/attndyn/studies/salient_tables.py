@@ -27,7 +27,7 @@ from torch import Tensor
 from attndyn.measures.agreement import xi
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
-from attndyn.studies.kept import kept_model
+from attndyn.studies.kept import model_at
 from attndyn.studies.salient_names import (
     BLOG,
     CODE,
@@ -108,7 +108,7 @@ def bag_of_words(part: Part) -> Iterator[Row]:
     for seed in study.seeds_of(PROXY):
         weights = part.run.weights(PROXY, seed, "lowest loss")
         votes = weights["embedding.weight"] @ weights["output.weight"].T
-        model = kept_model(study.proxy(), part.run, [seed], "lowest loss", part.device)
+        model = model_at(study.proxy(), part.run, [seed], "lowest loss", part.device)
         apart = 0.0
         for batch in study.task.build([seed], part.device).slices(study.evaluation, part.name, TOKENS):
             with torch.no_grad():

@@ -20,7 +20,7 @@ from torch import Tensor
 from attndyn.measures import chunking, divergence
 from attndyn.measures.agreement import kendall_tau
 from attndyn.store.metrics import Row
-from attndyn.studies.kept import kept_model
+from attndyn.studies.kept import model_at
 from attndyn.studies.tagger_names import SEEDS, UNIFORM
 from attndyn.tasks.sampler import Batch
 from attndyn.training.condition import Likelihood
@@ -57,13 +57,13 @@ def compared(study: TaggerAdversary, run: Run, device: str) -> Iterator[Row]:
     conditions = list(study.conditions())
     base = conditions[0]
     for condition in conditions:
-        model = kept_model(condition, run, condition.seeds, condition.best[0], device)
+        model = model_at(condition, run, condition.seeds, condition.best[0], device)
         of = condition.of
         beside, seeds, best = (base, base.seeds, base.best[0]) if of is None else (of.condition, of.seeds, of.best)
         if of is None and condition.name != UNIFORM:
             pair = Pair(model, condition.rule, model, condition.rule)
         else:
-            pair = Pair(model, condition.rule, kept_model(beside, run, seeds, best, device), beside.rule)
+            pair = Pair(model, condition.rule, model_at(beside, run, seeds, best, device), beside.rule)
         found = scores(pair, condition, study, device)
         if condition.name in (UNIFORM, *study.adversaries.values()):
             found |= differences(pair, condition, study, device)
@@ -72,7 +72,7 @@ def compared(study: TaggerAdversary, run: Run, device: str) -> Iterator[Row]:
                 yield Row(condition.name, seed, study.last, name, value)
     pairs = list(combinations(base.seeds, 2))
     if pairs:
-        first, second = (kept_model(base, run, side, base.best[0], device) for side in zip(*pairs, strict=True))
+        first, second = (model_at(base, run, side, base.best[0], device) for side in zip(*pairs, strict=True))
         found = differences(Pair(first, base.rule, second, base.rule), base, study, device, len(pairs))
         for name, values in found.items():
             for number, value in enumerate(values.tolist()):
@@ -204,7 +204,7 @@ def shown_traces(
     for strength, name in names.items():
         for condition, kept in ((conditions[first], conditions[first]), (conditions[name], conditions[names[0.0]])):
             seed = condition.seeds[0]
-            model = kept_model(condition, run, [seed], condition.best[0], device)
+            model = model_at(condition, run, [seed], condition.best[0], device)
             with torch.no_grad():
                 logits, alpha = model(batch, condition.rule)
             yield kept.name, seed, study.as_step(strength), arrays(batch, logits, alpha)
