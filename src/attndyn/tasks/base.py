@@ -77,6 +77,10 @@ class Beside(Task):
         return self.parts[0][0].vocabulary
 
     @property
+    def outputs(self) -> int:
+        return self.parts[0][0].outputs
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         return self.parts[0][0].shape
 
