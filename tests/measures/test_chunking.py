@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import tagger as slow
 
 from attndyn.measures import chunking
-from tests.reference import tagger as slow
 
 TAGS = ("<pad>", "<bos>", "<eos>", "O", "B-NP", "I-NP", "B-VP", "I-VP")
 sentence = st.lists(st.tuples(*(st.sampled_from(TAGS[3:]) for _ in range(2))), min_size=1, max_size=7)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from reference.tagger import tag
 
 from attndyn.errors import UserError
 from attndyn.models.rules import Beside, Given, Learned, Scattered, Uniform, Weights
 from attndyn.models.specs import ContextTagger, Tagger
 from attndyn.tasks.sampler import Batch
-from tests.reference.tagger import tag
 
 SPEC = Tagger(width=6, hidden=16, heads=2)
 LENGTHS = (5, 3, 1)

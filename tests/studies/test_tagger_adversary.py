@@ -138,6 +138,15 @@ def test_a_strength_below_zero_is_one_sentence(tmp_path: Path, capsys: pytest.Ca
     assert not (tmp_path / "run").exists()
 
 
+def test_vectors_of_another_width_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "vectors").write_text("dog 3 0\ncat 0 1\n")
+    for part in ("train", "test"):
+        (tmp_path / f"{part}.txt").write_text("The DT B-NP\ndog NN I-NP\n\n" * 20)
+    study = TaggerAdversary(corpus=str(tmp_path), vectors=str(tmp_path / "vectors"), batch=5)
+    with pytest.raises(UserError, match="have 2 numbers, those of the model 100"):
+        next(study.conditions())
+
+
 def test_a_small_run_ends_with_a_page(tmp_path: Path) -> None:
     sizes = {"seeds": 2, "probes": 2, "epochs": 2, "batch": 350, "width": 8, "hidden": 8, "heads": 2, "evaluation": 20}
     words = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]

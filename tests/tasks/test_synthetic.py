@@ -14,7 +14,18 @@ from scipy.stats import binomtest, chi2_contingency, chisquare
 
 from attndyn import spec
 from attndyn.errors import UserError
-from attndyn.tasks import KINDS, CopyTask, Iid, Keyword, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
+from attndyn.tasks import (
+    KINDS,
+    CopyTask,
+    Iid,
+    Keyword,
+    MadeChunks,
+    PermutationMixture,
+    Permutations,
+    PermutedCopy,
+    Subsets,
+    Zipf,
+)
 from attndyn.tasks.streams import TRAIN, Streams
 
 SEED = st.integers(0, 2**32 - 1)
@@ -198,7 +209,7 @@ def test_all_kinds_are_listed() -> None:
     def below(kind: type) -> set[type]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    assert set(KINDS) == below(CopyTask) - {CopyTask} | {Keyword}
+    assert set(KINDS) == below(CopyTask) - {CopyTask} | {Keyword, MadeChunks}
 
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0, 2.5])

@@ -177,6 +177,8 @@ class TaggerAdversary(Study):
         return Condition(name=name, seeds=tuple(range(first, first + seeds)), **(common | changes))
 
     def conditions(self) -> Iterator[Condition]:
+        if isinstance(self.task, TaggedText):
+            self.task.check_width(self.width)
         base = self.condition(BASE, self.seeds, FIRST[BASE])
         yield base
         yield self.condition(RECOMPUTED, self.probes, FIRST[RECOMPUTED])

@@ -95,9 +95,9 @@ STATEMENTS = (
         source="§1, §5",
         statement="self-attention in tagging is more exclusive than attention in classification",
         published="question",
-        rule=f"exclusive: of the adversaries that lose at most {KEPT} of F1 the one that attends furthest from its "
-        "base, heads matched, is not further (JSD) than another seed is: holds if the interval of the difference lies "
-        "below 0, differs if above. Classifiers on the same plane: study deceptive-attention",
+        rule=f"exclusive: of a seed's adversaries that lose at most {KEPT} of the F1 at λ = 0, the one that attends "
+        "furthest from its base, heads matched, is not further (JSD) than another seed is: holds if the interval of "
+        "the difference lies below 0, differs if above. Classifiers on the same plane: study deceptive-attention",
     ),
     Statement(
         id="Y-08",
@@ -283,23 +283,19 @@ class Judge:
     def exclusive(self) -> Judgement:
         if SEEDS not in self.metrics:
             return Judgement(measured="one seed", verdict=verdicts.INCONCLUSIVE)
-        jsd, tvd = self.along("JSD matched"), self.along("TVD")
-        fine = self.end(BASE)[:, None] - self.along(F1) <= KEPT
-        furthest = np.where(fine, jsd, -1).argmax(axis=1)
-        rows = np.flatnonzero(fine.any(axis=1))
+        jsd, tvd, f1 = self.along("JSD matched"), self.along("TVD"), self.along(F1)
+        furthest = np.where(f1[:, :1] - f1 <= KEPT, jsd, -1).argmax(axis=1)[:, None]
+        reached, paid = (np.take_along_axis(values, furthest, axis=1)[:, 0] for values in (jsd, tvd))
         others, theirs = self.end(SEEDS, "JSD matched"), self.end(SEEDS, "TVD")
-        measured = f"two seeds: JSD {others.mean():.3f}, TVD {theirs.mean():.3f}"
-        if len(rows) < 2:
-            return Judgement(measured=f"{measured}; {len(rows)} seeds have an adversary that keeps F1",
-                             verdict=verdicts.INCONCLUSIVE)  # fmt: skip
-        reached, paid = jsd[rows, furthest[rows]], tvd[rows, furthest[rows]]
-        if len(others) < 2:
+        measured = (
+            f"furthest adversary that keeps F1: JSD {reached.mean():.3f}, TVD {paid.mean():.3f}; two seeds: JSD "
+            f"{others.mean():.3f}, TVD {theirs.mean():.3f}"
+        )
+        if min(len(reached), len(others)) < 2:
             return Judgement(measured=measured, verdict=verdicts.INCONCLUSIVE)
         interval = verdicts.difference_interval(reached.tolist(), others.tolist())
-        return Judgement(
-            measured=f"furthest adversary that keeps F1: JSD {reached.mean():.3f}, TVD {paid.mean():.3f}; {measured}",
-            verdict=verdicts.by_sign(Interval(-interval.high, -interval.low)), interval=interval, n=len(rows),
-        )  # fmt: skip
+        verdict = verdicts.by_sign(Interval(-interval.high, -interval.low))
+        return Judgement(measured=measured, verdict=verdict, interval=interval, n=len(reached))
 
     def stable(self) -> Judgement:
         if SEEDS not in self.metrics or len(self.end(SEEDS, "JSD")) < 2:

@@ -80,6 +80,10 @@ class Beside(Task):
     def outputs(self) -> int:
         return self.parts[0][0].outputs
 
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.parts[0][0].shape
+
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
         from attndyn.tasks.sampler import Together
 

@@ -64,17 +64,21 @@ class TaggedText(Tagging):
     def embed(self, weights: Tensor) -> None:
         import torch
 
+        self.check_width(weights.shape[2])
         known = self.known
         if known is None:
             return
         matrix, has = known.matrix(loaded(self).words)
-        if matrix.shape[1] != weights.shape[2]:
-            raise UserError(
-                f"the vectors of {self.vectors} have {matrix.shape[1]} numbers, those of the model {weights.shape[2]}"
-            )
         where = torch.as_tensor(has, device=weights.device)
         weights *= float(matrix[has].std())
         weights[:, where] = torch.as_tensor(matrix[has], device=weights.device)
+
+    def check_width(self, width: int) -> None:
+        """Refuses a model whose word vectors have another width."""
+        if self.known is not None and self.known.values.shape[1] != width:
+            raise UserError(
+                f"the vectors of {self.vectors} have {self.known.values.shape[1]} numbers, those of the model {width}"
+            )
 
     def _paths(self) -> list[Path]:
         if self.corpus in corpora.CORPORA:

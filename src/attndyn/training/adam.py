@@ -84,13 +84,11 @@ class FlatAdam:
     def step(self, number: Int[Tensor, ""], active: Bool[Tensor, " replica"]) -> None:
         """The update number 1, 2, … by the gradient. Inactive replicas stay as they are."""
         buffers = adam.Buffers(self.values, self.mean, self.square, self.largest, self.gradient)
-        adam.update(buffers, self.rates._replace(lr=self.rates.lr * self._warmed(number)), number, active)
-
-    def _warmed(self, number: Int[Tensor, ""]) -> Float[Tensor, ""] | float:
-        if not self.spec.warmup:
-            return 1.0
-        n = number.to(self.values.dtype)
-        return torch.minimum(n * self.spec.warmup**-1.5, n**-0.5)
+        rates = self.rates
+        if self.spec.warmup:
+            n = number.to(self.values.dtype)
+            rates = rates._replace(lr=rates.lr * torch.minimum(n * self.spec.warmup**-1.5, n**-0.5))
+        adam.update(buffers, rates, number, active)
 
     def state(self) -> dict[str, Tensor]:
         """Everything a resumed run needs, by name."""
