@@ -154,6 +154,7 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.permuted_copying import PermutedCopying
     from attndyn.studies.probe_locality import ProbeLocality
     from attndyn.studies.salient_words import SalientWords
+    from attndyn.studies.tagger_adversary import TaggerAdversary
     from attndyn.studies.topic_words import TopicWords
     from attndyn.studies.word_translation import WordTranslation
 
@@ -170,6 +171,9 @@ def test_reproduce_prints_the_claims(
     sizes = {"vocabulary": 300, "hidden": 8, "batch": 8, "steps": 2, "every": 2, "early": (), "evaluation": 4, "cut": 5}
     pairs = {"corpus": "tatoeba-sample", "seeds": 2, "uniform": 1, "linear": 0, "epochs": 1}
     monkeypatch.setattr(WordTranslation, "demo", sizes | pairs)
+    tagger = {"width": 8, "hidden": 8, "heads": 2, "batch": 500, "epochs": 1, "evaluation": 10, "seeds": 1, "probes": 1}
+    made = {"corpus": "made", "vectors": None, "lambdas": (0.0, 3.0), "probed": (3.0,), "unmasked": False}
+    monkeypatch.setattr(TaggerAdversary, "demo", tagger | made)
     short = {"seeds": 2, "epochs": 100, "ablation_epochs": 100, "sentences": 100, "dictionary": 20, "others": 3}
     monkeypatch.setattr(TopicWords, "demo", short | {"dictionaries": (20,), "rates": (2.0, 1.0), "texts": ()})
     monkeypatch.delenv("ATTNDYN_DATA", raising=False)
