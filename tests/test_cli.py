@@ -160,6 +160,7 @@ def test_reproduce_prints_the_claims(
     from attndyn.studies.permuted_copying import PermutedCopying
     from attndyn.studies.probe_locality import ProbeLocality
     from attndyn.studies.salient_words import SalientWords
+    from attndyn.studies.tagger_adversary import TaggerAdversary
     from attndyn.studies.topic_words import TopicWords
     from attndyn.studies.word_translation import WordTranslation
 
@@ -184,6 +185,9 @@ def test_reproduce_prints_the_claims(
     monkeypatch.setattr(WordTranslation, "demo", sizes | pairs)
     linked = {"corpus": "tatoeba-cipher", "source_language": "en", "target_language": "cipher"}
     monkeypatch.setattr(AttentionAsAlignment, "demo", sizes | linked | {"seeds": 2, "uniform": 1, "epochs": 1})
+    tagger = {"width": 8, "hidden": 8, "heads": 2, "batch": 500, "epochs": 1, "evaluation": 10, "seeds": 1, "probes": 1}
+    made = {"corpus": "made", "vectors": None, "lambdas": (0.0, 3.0), "probed": (3.0,), "unmasked": False}
+    monkeypatch.setattr(TaggerAdversary, "demo", tagger | made)
     short = {"seeds": 2, "epochs": 100, "ablation_epochs": 100, "sentences": 100, "dictionary": 20, "others": 3}
     monkeypatch.setattr(TopicWords, "demo", short | {"dictionaries": (20,), "rates": (2.0, 1.0), "texts": ()})
     same = {"seeds": 2, "averages": 1, "epochs": 1, "batch": 512, "width": 8, "hidden": 4, "evaluation": 30}
