@@ -157,19 +157,21 @@ class HeadRescue(Study):
     def put_together(self, base: int, pools: Pools) -> Iterator[Condition]:
         """Models from the pools, as far as they are large enough, and from random heads."""
         runs = range(self.combinations)
-        bad = [pools.draw(pools.bad[: self.pool], self.heads, run, place=0) for run in runs]
+        bad = [pools.draw(pools.bad, self.heads, run, place=0) for run in runs]
         rescued = [
-            (*pools.draw(pools.good[: self.pool], 1, run, place=1), *pools.draw(pools.bad[: self.pool], self.heads - 1,
-                                                                               run, place=2))
+            (*pools.draw(pools.good, 1, run, place=1), *pools.draw(pools.bad, self.heads - 1, run, place=2))
             for run in runs
-        ]  # fmt: skip
+        ]
         made = {(self.heads, self.all_bad): bad, (self.heads, self.one_good): rescued}
         for count in dict.fromkeys([self.heads, *self.counts]):
             made[count, self.random(count)] = [self.random_heads(run, count) for run in runs]
         for (count, name), chosen in made.items():
             if len(chosen[0]) == count:  # else the pool is too small
-                streams = [Origins(base, own, self.data(run)) for run, own in enumerate(chosen)]
-                yield self.condition(name, count, runs, streams)
+                origins = [Origins(base, own, self.data(run)) for run, own in enumerate(chosen)]
+                # the order of heads changes nothing: a model that was drawn twice is trained once
+                different = {(frozenset(one.heads), one.data): run for run, one in reversed(list(enumerate(origins)))}
+                kept = sorted(different.values())
+                yield self.condition(name, count, kept, [origins[run] for run in kept])
 
     def random_heads(self, run: int, count: int) -> tuple[int, ...]:
         """A model with more heads has those of a model with fewer, and others."""
