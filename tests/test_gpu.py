@@ -242,10 +242,11 @@ def test_beam_search_finds_what_it_finds_on_a_cpu() -> None:
     limits = {"start": 2, "end": 3, "beams": 4, "longest": 20}
     here = translate(model, Learned(), batch, **limits)
     moved = replace(batch, **{name: value.cuda() for name, value in tensors(batch).items()})
-    with torch.cuda.stream(torch.cuda.Stream()):
-        there = translate(model.cuda(), Learned(), moved, **limits)
-    assert torch.equal(there.pieces.cpu(), here.pieces)
-    torch.testing.assert_close(there.scores.cpu(), here.scores, rtol=1e-4, atol=1e-4)
+    for stream in (torch.cuda.Stream(), torch.cuda.default_stream()):  # recorded, and not
+        with torch.cuda.stream(stream):
+            there = translate(model.cuda(), Learned(), moved, **limits)
+        assert torch.equal(there.pieces.cpu(), here.pieces)
+        torch.testing.assert_close(there.scores.cpu(), here.scores, rtol=1e-4, atol=1e-4)
     assert (here.pieces[..., -1] != 3).all(), "none ends before"
 
 

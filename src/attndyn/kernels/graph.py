@@ -34,7 +34,8 @@ class Replayed(Generic[D, T]):
 
     def __call__(self, drawn: D) -> T:
         held = tensors(drawn)
-        if not next(iter(held.values())).is_cuda:
+        # CUDA cannot record on its default stream: there, nothing is
+        if not next(iter(held.values())).is_cuda or torch.cuda.current_stream() == torch.cuda.default_stream():
             return self.work(drawn)
         shapes = (getattr(drawn, "widths", None), *((name, value.shape) for name, value in held.items()))
         if shapes not in self.seen:  # compiles kernels and makes handles, which cannot be recorded
