@@ -4,7 +4,7 @@ Source: Jain and Wallace 2019, §4.2, and their program. The weights of each tes
 each text the attention is found that differs most and keeps the answer within ε. The classifiers are those of
 `feature-importance`, whose run this study needs. Where the authors search for the adversary by Adam from five random
 starts, it is computed here exactly (`probes/counterfactual.py`), for all texts at once.
-Cost: demo 27 s of processor time, most of it for the classifiers.
+Cost: demo 18 s on two cores, most of it for the classifiers.
 """
 
 from __future__ import annotations

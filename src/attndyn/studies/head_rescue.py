@@ -7,7 +7,7 @@ training; and how much of a head's luck is that of the weights it is put into.
 `--variant text` follows the paper (LSTM, a map W^(k) for each head, contexts summed), with the rest as in the study
 `copying`; `--variant authors` follows their program (GRU, a context map for each head too, contexts averaged, a head is
 bad below .6, one pool of 30 random heads, one data seed for all combinations).
-Cost: demo under 2 minutes on two cores.
+Cost: demo a minute and a half on two cores.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ New. Three published models of learning to attend keep the same quantity (`theor
 words, the blog's toy with a softmax gate, and Zucchet et al.'s reduced model. Here it is checked in each, and then two
 networks that are none of them are put beside the curve, with one number to choose, the unit of their knowledge: the
 LSTM classifier of the study `salient-words` looking for a keyword, and the translator of `copying`.
-Cost: demo under 2 minutes on two cores.
+Cost: demo 40 s on two cores.
 """
 
 from __future__ import annotations
