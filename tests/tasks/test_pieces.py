@@ -75,7 +75,7 @@ def test_other_text_or_settings_are_another_model(tmp_path: Path, monkeypatch: p
 def test_the_decoder_reads_the_target_one_position_late(tmp_path: Path) -> None:
     task = own(tmp_path)
     sampler = task.build([0, 3])
-    for batch in (sampler.draw(2, 4), sampler.widest(4), *sampler.slices(5, "valid", 30)):
+    for batch in (sampler.draw(2, 4).batch(), sampler.widest(4), *sampler.slices(5, "valid", 30)):
         assert (batch.shifted[..., 0] == task.start).all()
         assert torch.equal(batch.shifted[..., 1:], batch.target[..., :-1])
         assert (batch.source[..., 0] == task.start).all()

@@ -103,9 +103,12 @@ class PieceText(CorpusTask):
         return PieceExamples(parts["train"], parts["valid"], words, words, model, references, kept)
 
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
+        from attndyn.tasks.ragged import RaggedSampler
         from attndyn.tasks.shifted import Shifted
 
-        return Shifted(super().build(seeds, device), self.start)
+        sampler = super().build(seeds, device)
+        assert isinstance(sampler, RaggedSampler)
+        return Shifted(sampler, self.start)
 
     def cut(self, source: Text, target: Text, names: str) -> tuple[Pairs, np.ndarray]:
         """The pairs that are short enough, targets without <s>, and their numbers."""

@@ -1,11 +1,11 @@
 """Pairs for a translator: what its decoder reads, and evaluation in slices of about one length."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
-from attndyn.tasks.base import Sampler
+from attndyn.tasks.ragged import Lines, RaggedSampler
 from attndyn.tasks.sampler import Batch
 
 WIDER = 1.5
@@ -13,26 +13,40 @@ WIDER = 1.5
 position grows with the square of the length."""
 
 
-class Shifted:
-    """The batches of another sampler; the decoder reads the start token, then the target, one position late."""
+@dataclass(frozen=True)
+class LateLines(Lines):
+    """Examples by their numbers, whose decoder reads the start token, then the target, one position late."""
 
-    def __init__(self, sampler: Sampler, start: int) -> None:
+    start: int
+
+    def batch(self) -> Batch:
+        return late(super().batch(), self.start)
+
+
+def late(batch: Batch, start: int) -> Batch:
+    first = torch.full_like(batch.target[..., :1], start)
+    return replace(batch, shifted=torch.cat([first, batch.target[..., :-1]], dim=-1))
+
+
+class Shifted:
+    """The batches of another sampler for a decoder."""
+
+    def __init__(self, sampler: RaggedSampler, start: int) -> None:
         self.sampler, self.start = sampler, start
 
-    def draw(self, step: int, size: int) -> Batch:
-        return self._shifted(self.sampler.draw(step, size).batch())
+    def draw(self, step: int, size: int) -> LateLines:
+        drawn = self.sampler.draw(step, size)
+        return LateLines(drawn.examples, drawn.lines, drawn.widths, self.start)
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
         return [
-            self._shifted(piece) for batch in self.sampler.slices(size, part, tokens) for piece in of_one_length(batch)
+            late(piece, self.start)
+            for batch in self.sampler.slices(size, part, tokens)
+            for piece in of_one_length(batch)
         ]
 
     def widest(self, size: int) -> Batch:
-        return self._shifted(self.sampler.widest(size))
-
-    def _shifted(self, batch: Batch) -> Batch:
-        start = torch.full_like(batch.target[..., :1], self.start)
-        return replace(batch, shifted=torch.cat([start, batch.target[..., :-1]], dim=-1))
+        return late(self.sampler.widest(size), self.start)
 
 
 def of_one_length(batch: Batch) -> Iterator[Batch]:
