@@ -13,6 +13,7 @@ import pytest
 from attndyn import __version__
 from attndyn.cli import main
 from attndyn.studies import STUDIES, find
+from tests.studies.tiny import make_tiny
 
 TINY = ["--length", "4", "--words", "6", "--hidden", "8", "--batch", "8", "--seeds", "2", "--steps", "6"]
 
@@ -147,55 +148,7 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_reproduce_prints_the_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from attndyn.studies.attention_as_alignment import AttentionAsAlignment
-    from attndyn.studies.copying import Copying
-    from attndyn.studies.counterfactual_attention import CounterfactualAttention
-    from attndyn.studies.deceptive_attention import DeceptiveAttention
-    from attndyn.studies.feature_importance import FeatureImportance
-    from attndyn.studies.gated_toy import GatedToy
-    from attndyn.studies.head_rescue import HeadRescue
-    from attndyn.studies.initial_derivative import InitialDerivative
-    from attndyn.studies.invariant import Invariant
-    from attndyn.studies.learnability import Learnability
-    from attndyn.studies.permuted_copying import PermutedCopying
-    from attndyn.studies.probe_locality import ProbeLocality
-    from attndyn.studies.salient_words import SalientWords
-    from attndyn.studies.tagger_adversary import TaggerAdversary
-    from attndyn.studies.topic_words import TopicWords
-    from attndyn.studies.word_translation import WordTranslation
-
-    small = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 4}
-    monkeypatch.setattr(Copying, "demo", {**small, "controls": False, "longer": 1})
-    monkeypatch.setattr(PermutedCopying, "demo", {**small, "patience": 4})
-    monkeypatch.setattr(ProbeLocality, "demo", {**small, "width": 8, "evaluation": 8})
-    few = {"extra": (0, 1), "alphabets": (4,), "exponents": (1.0,), "weak": 1, "batches": (4,), "proxies": 1}
-    monkeypatch.setattr(Learnability, "demo", small | few)
-    monkeypatch.setattr(InitialDerivative, "demo", {"seeds": 2, "widths": (16, 64)})
-    tiny = {"seeds": 2, "uniform": 1, "blog": 1, "proxies": 1, "steps": 4, "every": 2, "early": (), "epochs": 1}
-    monkeypatch.setattr(SalientWords, "demo", tiny | {"width": 8, "hidden": 8, "evaluation": 30})
-    heads = {"heads": 2, "pool": 2, "candidates": 4, "combinations": 2, "counts": (1, 2), "bases": 2, "probes": 1}
-    sizes_of_heads = {name: small[name] for name in ("length", "hidden", "batch", "steps")}
-    monkeypatch.setattr(HeadRescue, "demo", sizes_of_heads | heads)
-    nets = {"keyword_length": 4, "keyword_hidden": 8, "keyword_steps": 8, "width": 8, "every": 2, "lengths": (4,)}
-    topics = {"topic_seeds": 1, "epochs": 120, "sentences": 100, "widths": (16,)}
-    monkeypatch.setattr(Invariant, "demo", small | nets | topics)
-    monkeypatch.setattr(GatedToy, "demo", {"seeds": 2, "starts": 20, "depths": (2.0,)})
-    sizes = {"vocabulary": 300, "hidden": 8, "batch": 8, "steps": 2, "every": 2, "early": (), "evaluation": 4, "cut": 5}
-    pairs = {"corpus": "tatoeba-sample", "seeds": 2, "uniform": 1, "linear": 0, "epochs": 1}
-    monkeypatch.setattr(WordTranslation, "demo", sizes | pairs)
-    linked = {"corpus": "tatoeba-cipher", "source_language": "en", "target_language": "cipher"}
-    monkeypatch.setattr(AttentionAsAlignment, "demo", sizes | linked | {"seeds": 2, "uniform": 1, "epochs": 1})
-    tagger = {"width": 8, "hidden": 8, "heads": 2, "batch": 500, "epochs": 1, "evaluation": 10, "seeds": 1, "probes": 1}
-    made = {"corpus": "made", "vectors": None, "lambdas": (0.0, 3.0), "probed": (3.0,), "unmasked": False}
-    monkeypatch.setattr(TaggerAdversary, "demo", tagger | made)
-    short = {"seeds": 2, "epochs": 100, "ablation_epochs": 100, "sentences": 100, "dictionary": 20, "others": 3}
-    monkeypatch.setattr(TopicWords, "demo", short | {"dictionaries": (20,), "rates": (2.0, 1.0), "texts": ()})
-    same = {"seeds": 2, "averages": 1, "epochs": 1, "batch": 512, "width": 8, "hidden": 4, "evaluation": 30}
-    monkeypatch.setattr(FeatureImportance, "demo", same)
-    monkeypatch.setattr(CounterfactualAttention, "demo", same | {"permutations": 3})
-    one = {"lambdas": (0.1,), "guide": 0.1, "adversaries": 1, "reversed": 0, "adversary_epochs": 1, "guides": 1}
-    monkeypatch.setattr(DeceptiveAttention, "demo", same | one)
-    monkeypatch.delenv("ATTNDYN_DATA", raising=False)
+    make_tiny(monkeypatch)
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "reproduce", "copying", "--json")
     assert code == 0
