@@ -115,7 +115,7 @@ def test_show_says_what_was_run_and_what_came_out(runs: Path, call: Call) -> Non
     assert shown["settings"] == info["settings"]
     assert shown["versions"] == info["versions"]
     assert shown["claims"] == json.loads((runs / "slow" / "claims.json").read_text())
-    assert "no finding yet" in call("runs", "show", runs / "deep" / "stopped")[1]
+    assert "no finding is recorded" in call("runs", "show", runs / "deep" / "stopped")[1]
 
 
 def test_compare_sets_the_differences_side_by_side(runs: Path, call: Call) -> None:

@@ -41,7 +41,7 @@ def examine() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": platform.platform(),
         "engine": attempt(_engine),
-        "memory": {"total": total_memory(), "available": available_memory()},
+        "memory": memory(),
         "disk": {"free": shutil.disk_usage(".").free},
         "needed": packages.pop("", None),
         "extras": packages,
@@ -79,20 +79,12 @@ def _engine() -> dict[str, Any]:
     }
 
 
-def total_memory() -> int | None:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
-        return None
-
-
-def available_memory() -> int | None:
-    """What Linux would give to a new program."""
-    try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return int(found[1]) * 1024 if found else None
+def memory() -> dict[str, int | None]:
+    """In bytes; `available` is what Linux would give to a new program."""
+    told = Path("/proc/meminfo")
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", told.read_text(), re.MULTILINE) if told.exists() else None
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_PHYS_PAGES" in os.sysconf_names else None
+    return {"total": total, "available": int(found[1]) * 1024 if found else None}
 
 
 def required() -> dict[str, dict[str, str | None]]:

@@ -137,7 +137,7 @@ def do_show(names: Sequence[str], under: Path | None, flags: set[str]) -> None:
     for name in (*names, "versions", "revision"):
         print(f"{name:<12}{in_words(shown[name])}")
     print_table(("setting", "value"), [(name, in_words(value)) for name, value in facts["settings"].items()])
-    print(facts["finding"] or "no finding yet")
+    print(facts["finding"] or "no finding is recorded")
     if claims:
         print()
         print_claims(claims)
@@ -202,9 +202,10 @@ def print_comparison(found: dict[str, Any]) -> None:
     print(f"A  {found['folders'][0]}\nB  {found['folders'][1]}")
     for kind, same in (("settings", "the settings are the same"), ("made by", "made in the same way")):
         rows = [(name, in_words(a), in_words(b)) for name, (a, b) in found[kind].items()]
-        print(f"\n{same}" if not rows else "")
         if rows:
             print_table((kind, "A", "B"), rows)
+        else:
+            print(same)
     metrics = found["metrics"]
     other = [entry for entry in metrics if entry["difference"] != 0]
     print(f"{len(metrics)} metrics in both, of which {len(other)} differ (last value, mean over seeds)")
@@ -285,7 +286,9 @@ def remove(folder: Path, paths: Sequence[Path]) -> None:
 
 
 def in_words(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "–" if value is None else str(value)
+    """A cell of a table; a dash for None and for an empty list."""
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return "–" if value is None or not text else text
 
 
 def print_json(value: Any) -> None:
