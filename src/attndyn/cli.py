@@ -27,6 +27,9 @@ HELP = """attndyn: how, when and why does attention learn where to look?
                                       corpora: where they are, whether they are whole, what is in them
   attndyn watch --checkpoints 'GLOB' --builder MODULE:FUNCTION --examples F
                                       how the attention of your own model changed, from its stored checkpoints
+  attndyn runs list|show|compare|clean [DIR …] [--under DIR] [--json]
+                                      the runs on this disk: what there is, what differs, what can go
+  attndyn doctor [--json]             what this machine has, and whether attndyn works on it: for a bug report
   attndyn bench [NAME]                the benchmarks (from a checkout)
   attndyn --version
 
@@ -83,7 +86,7 @@ def dispatch(words: list[str]) -> None:
     else:
         verbs: dict[str, Callable[[list[str]], None]] = {
             "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
-            "data": do_data, "watch": do_watch, "bench": do_bench,
+            "data": do_data, "watch": do_watch, "runs": do_runs, "doctor": do_doctor, "bench": do_bench,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
@@ -345,6 +348,33 @@ def do_watch(words: list[str]) -> None:
     )
     run = watch_stored(asked)
     print(f"{run.info['finding']}\npage  {page_of(run.path)}")
+
+
+def do_runs(words: list[str]) -> None:
+    from attndyn import housekeeping
+
+    if not words or words[0] in ("-h", "--help"):
+        print(housekeeping.USAGE)
+        if not words:
+            raise UserError("runs needs one of: " + ", ".join(housekeeping.VERBS))
+        return
+    if words[0] not in housekeeping.VERBS:
+        raise UserError(f"there is no command 'runs {words[0]}'; {nearest(words[0], housekeeping.VERBS)}")
+    act, known = housekeeping.VERBS[words[0]]
+    rest, under = take_value(words[1:], "--under") if "--under" in known else (words[1:], None)
+    if under == "":
+        raise UserError("--under needs a folder")
+    names, flags = take_flags(rest, known)
+    act(names, Path(under) if under else None, flags)
+
+
+def do_doctor(words: list[str]) -> None:
+    from attndyn import doctor
+
+    extra, flags = take_flags(words, ["--json"])
+    if extra:
+        raise UserError(f"doctor takes no {extra[0]!r}")
+    doctor.do_doctor("--json" in flags)
 
 
 def do_bench(words: list[str]) -> None:

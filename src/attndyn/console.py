@@ -101,21 +101,37 @@ def print_answers(finding: str, answers: Sequence[tuple[str, str]]) -> None:
 
 def print_claims(claims: Sequence[dict[str, Any]]) -> None:
     """published | measured | verdict, and beside them what was recorded at paper scale, where there is any"""
+    beside = any(claim.get("recorded") for claim in claims)
+    columns = ["claim", "statement", "published", "measured", "verdict"] + ["at paper scale", "verdict"] * beside
+    rows = [
+        [claim["id"], claim["statement"], claim["published"], *_result(claim)]
+        + (_result(claim.get("recorded")) if beside else [])
+        for claim in claims
+    ]
+    print_table(columns, rows, whole=("claim", "verdict"))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[str] = ()) -> None:
+    """As wide as the terminal; the columns in `whole` are not broken into lines."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    beside = any(claim.get("recorded") for claim in claims)
-    columns = ["claim", "statement", "published", "measured", "verdict"] + ["at paper scale", "verdict"] * beside
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, no_wrap=column in ("claim", "verdict"))
-    for claim in claims:
-        cells = [Text(claim[name]) for name in ("id", "statement", "published")] + _result(claim)
-        table.add_row(*cells, *(_result(claim.get("recorded")) if beside else ()))
-    console.print(table)
+        table.add_column(column, no_wrap=column in whole, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)
+
+
+def in_bytes(count: int) -> str:
+    """940 bytes, 1.2 kB, 3.4 MB, 5.6 GB"""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
 
 
 def _result(claim: dict[str, Any] | None) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attndyn import __version__, spec
 from attndyn.errors import RunError, UserError
 from attndyn.store import atomic
-from attndyn.store.folder import CLAIMS, INFO, METRICS, Run, lock, read_info, read_json
+from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
 
 if TYPE_CHECKING:
@@ -177,9 +177,9 @@ def check_folder(name: str, folder: Path, fresh: bool = False) -> dict[str, Any]
 
 def clear(folder: Path) -> None:
     """Removes what a run leaves, and nothing else."""
-    for name in (INFO, METRICS, CLAIMS, "report.html"):
+    for name in FILES:
         (folder / name).unlink(missing_ok=True)
-    for name in ("traces", "weights", "checkpoints", "figures"):
+    for name in FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-METRICS, CLAIMS, INFO = "metrics.parquet", "claims.json", "run.json"
+METRICS, CLAIMS, INFO, LOCK = "metrics.parquet", "claims.json", "run.json", ".lock"
+FILES = (METRICS, CLAIMS, "report.html", INFO)
+FOLDERS = ("traces", "weights", "checkpoints", "figures", "readings")
+"""What attndyn leaves in a run folder; anything else there is somebody else's."""
 
 
 class Run:
@@ -159,10 +162,9 @@ def read_info(folder: Path) -> dict[str, Any]:
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[None]:
     """One writer a folder. The kernel drops the lock when the process ends, however it ends."""
-    path = folder / ".lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from error
     try:
@@ -173,3 +175,18 @@ def lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process works in the folder now. Writes nothing; holds a shared lock for an instant to find out."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
