@@ -48,8 +48,9 @@ ALLOWED["integrations"] = {"errors", "watching"}
 ALLOWED["housekeeping"] = {"errors", "store", "console"}
 ALLOWED["doctor"] = {"errors", "console", "verbs", "data"}
 ALLOWED["cli"] = {
-    *ALLOWED["verbs"], "console", "verbs", "diagnose", "data", "watching", "housekeeping", "doctor",
+    *ALLOWED["verbs"], "usage", "console", "verbs", "diagnose", "data", "watching", "housekeeping", "doctor",
 }  # fmt: skip
+ALLOWED["usage"] = set()
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["__init__"] = set()
 # `run.report()` in a notebook is the verb of that name, and the verb knows two kinds of run; nothing else may point to

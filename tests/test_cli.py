@@ -140,6 +140,11 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "copying" in call(capsys, "list")[1]
     listed = json.loads(call(capsys, "list", "--json")[1])
     assert [study["name"] for study in listed["studies"]] == list(STUDIES)
+    for verb in ("list", "reproduce", "report", "runs", "doctor", "bench"):
+        code, out, _ = call(capsys, verb, "--help")
+        assert code == 0
+        assert out.startswith(f"  attndyn {verb}"), verb
+        assert out.count("  attndyn ") == 1, verb
     code, out, _ = call(capsys, "run", "copying", "--help")
     assert code == 0
     assert "Independent training runs" in out

@@ -12,30 +12,7 @@ from typing import Any, Literal
 
 from attndyn import __version__
 from attndyn.errors import RunError, UserError, nearest
-
-HELP = """attndyn: how, when and why does attention learn where to look?
-
-  attndyn list [--json]               the studies, tasks and corpora
-  attndyn run STUDY [settings]        train, measure, judge the claims, build the page
-  attndyn run STUDY --help            every setting of that study
-  attndyn reproduce [STUDY …] [--scale demo|paper] [--json]
-                                      the table of claims: published, measured, verdict
-  attndyn report DIR [--pdf]          build the page and the figures of a run again
-  attndyn diagnose --source F --target F | --labelled F | --task NAME
-                                      what attention will find easy or hard in your data, before training
-  attndyn data list|check|facts|fetch [NAME …] [--data-dir DIR] [--json]
-                                      corpora: where they are, whether they are whole, what is in them
-  attndyn watch --checkpoints 'GLOB' --builder MODULE:FUNCTION --examples F
-                                      how the attention of your own model changed, from its stored checkpoints
-  attndyn runs list|show|compare|clean [DIR …] [--under DIR] [--json]
-                                      the runs on this disk: what there is, what differs, what can go
-  attndyn doctor [--json]             what this machine has, and whether attndyn works on it: for a bug report
-  attndyn bench [NAME]                the benchmarks (from a checkout)
-  attndyn --version
-
-  A first look:  attndyn run copying --scale demo
-  The same command again shows a finished run and continues an interrupted one.
-"""
+from attndyn.usage import HELP, help_of
 
 
 @dataclass(frozen=True)
@@ -90,7 +67,10 @@ def dispatch(words: list[str]) -> None:
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
-        verbs[words[0]](words[1:])
+        if words[0] not in ("run", "diagnose", "data", "watch") and {"-h", "--help"} & set(words):
+            print(help_of(words[0]), end="")  # those four tell more
+        else:
+            verbs[words[0]](words[1:])
 
 
 def take_flags(words: Sequence[str], flags: Sequence[str]) -> tuple[list[str], set[str]]:
