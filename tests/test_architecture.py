@@ -45,7 +45,8 @@ ALLOWED["diagnose"] = {"errors", "spec", "tasks", "theory", "store", "report", "
 ALLOWED["data"] = {"errors", "tasks", "store"}
 ALLOWED["watching"] = {"errors", "spec", "models", "store", "measures", "report", "verbs"}
 ALLOWED["integrations"] = {"errors", "watching"}
-ALLOWED["cli"] = {*ALLOWED["verbs"], "console", "verbs", "diagnose", "data", "watching"}
+ALLOWED["audit"] = {"errors", "watching"}
+ALLOWED["cli"] = {*ALLOWED["verbs"], "console", "verbs", "diagnose", "data", "watching", "audit"}
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["__init__"] = set()
 # `run.report()` in a notebook is the verb of that name, and the verb knows two kinds of run; nothing else may point to

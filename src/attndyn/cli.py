@@ -27,6 +27,8 @@ HELP = """attndyn: how, when and why does attention learn where to look?
                                       corpora: where they are, whether they are whole, what is in them
   attndyn watch --checkpoints 'GLOB' --builder MODULE:FUNCTION --examples F
                                       how the attention of your own model changed, from its stored checkpoints
+  attndyn audit CHECKPOINTS … [--json]
+                                      duplicates, swaps, gaps, jumps and foreign shards in a series of checkpoints
   attndyn bench [NAME]                the benchmarks (from a checkout)
   attndyn --version
 
@@ -83,7 +85,7 @@ def dispatch(words: list[str]) -> None:
     else:
         verbs: dict[str, Callable[[list[str]], None]] = {
             "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
-            "data": do_data, "watch": do_watch, "bench": do_bench,
+            "data": do_data, "watch": do_watch, "audit": do_audit, "bench": do_bench,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
@@ -345,6 +347,26 @@ def do_watch(words: list[str]) -> None:
     )
     run = watch_stored(asked)
     print(f"{run.info['finding']}\npage  {page_of(run.path)}")
+
+
+def do_audit(words: list[str]) -> None:
+    """Exit code 1 where something was found."""
+    if "-h" in words or "--help" in words:
+        print("usage: attndyn audit CHECKPOINTS … [--json]\n\nCHECKPOINTS are .safetensors or torch files, or Hugging")
+        print("Face folders; the last number in a name is the step. Exit code 1 if anything is wrong with the series.")
+        return
+    from attndyn.audit import audit
+
+    paths, flags = take_flags(words, ["--json"])
+    found = audit(paths)
+    if "--json" in flags:
+        print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        from attndyn.console import print_audit
+
+        print_audit(found)
+    if found["findings"]:
+        raise SystemExit(1)
 
 
 def do_bench(words: list[str]) -> None:
