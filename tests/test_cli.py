@@ -228,6 +228,7 @@ def test_reproduce_prints_the_claims(
         (["report", "no-such-folder"], "there is no folder no-such-folder"),
         (["reproduce", "copyng"], "did you mean 'copying'"),
         (["reproduce", "--scale", "huge"], "--scale is one of"),
+        (["audit", "step-1.pt", "step-2.pt"], "there is no file or folder step-1.pt"),
         (["bench", "copyng"], "did you mean 'copying'"),
     ],
 )

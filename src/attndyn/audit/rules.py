@@ -27,6 +27,9 @@ JUMP = 6.0
 SHORTER = 0.3
 """Two steps are swapped if undoing it shortens the way through the series by this share of the mean stretch there."""
 
+CALMER = 0.9
+"""… and if the longest stretch there becomes shorter than this share of what it was."""
+
 
 def findings(series: Sequence[Checkpoint], scanned: Scan) -> list[Finding]:
     steps = [checkpoint.step for checkpoint in series]
@@ -164,7 +167,7 @@ def usual_distance(
             for other in near
             if 0 <= other < len(distances) and other not in leave_out
         ]
-        sides += [sorted(side)[(len(side) - 1) // 2]] if side else []
+        sides += [float(np.median(side)) if len(side) > 2 else min(side)] if side else []
     return max(sides, default=np.inf)
 
 
@@ -180,12 +183,14 @@ def swapped(
     order, pairs = list(kept), []
     intervals = np.diff([steps[index] for index in kept]).tolist()
     for _ in range(len(kept) // 2):
+        was = _neighbours(distance[np.ix_(order, order)])
         for i, j in _shorter(distance[np.ix_(order, order)]):
             tried = order.copy()
             tried[i], tried[j] = tried[j], tried[i]
             way = _neighbours(distance[np.ix_(tried, tried)])
             touched = [place for place in (i - 1, i, j - 1, j) if 0 <= place < len(way)]
-            if all(way[place] <= RETURN * usual_distance(place, way, intervals) for place in touched):
+            calm = all(way[place] <= JUMP * usual_distance(place, way, intervals) for place in touched)
+            if calm and max(way[place] for place in touched) < CALMER * max(was[place] for place in touched):
                 order = tried
                 pairs.append((steps[kept[i]], steps[kept[j]]))
                 break
@@ -230,6 +235,6 @@ def jumps(distance: Float64[np.ndarray, "n n"], steps: Sequence[int]) -> Iterato
     way, intervals = _neighbours(distance[np.ix_(at, at)]), np.diff([steps[place] for place in at]).tolist()
     for place, length in enumerate(way):
         usual = usual_distance(place, way, intervals)
-        if len(way) >= 3 and length > JUMP * usual and usual > 0:
+        if len(way) >= 4 and length > JUMP * usual and usual > 0:
             pair = [steps[at[place]], steps[at[place + 1]]]
             yield finding("jump", pair, f"{length / usual:.3g} times as far apart as is usual around them")

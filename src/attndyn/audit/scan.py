@@ -14,8 +14,8 @@ from torch import Tensor
 
 from attndyn.audit.files import Checkpoint, Layout
 
-AT_ONCE = 2**24
-"""Numbers of all checkpoints together in memory at a time; 128 MB in double precision."""
+AT_ONCE = 2**21
+"""Numbers of all checkpoints together in memory at a time; 16 MB in double precision."""
 
 
 @dataclass(frozen=True)
