@@ -95,8 +95,6 @@ def test_two_exchanged_steps_are_found_and_nothing_else(walk: dict[str, Any], da
     series = made(**walk)
     i = data.draw(st.integers(0, len(series) - 2))
     j = data.draw(st.integers(i + 1, len(series) - 1))
-    if (i, j) == (0, len(series) - 1):
-        return  # a whole series the other way round but for its middle: nothing tells which ends are exchanged
     series[i], series[j] = series[j], series[i]
     with tempfile.TemporaryDirectory() as folder:
         assert kinds(write(Path(folder), series)) == [("swapped", [100 * i, 100 * j])]
