@@ -47,8 +47,10 @@ ALLOWED["watching"] = {"errors", "spec", "models", "store", "measures", "report"
 ALLOWED["integrations"] = {"errors", "watching"}
 ALLOWED["housekeeping"] = {"errors", "store", "console"}
 ALLOWED["doctor"] = {"errors", "console", "verbs", "data"}
+ALLOWED["audit"] = {"errors", "watching"}
 ALLOWED["cli"] = {
-    *ALLOWED["verbs"], "usage", "console", "verbs", "diagnose", "data", "watching", "housekeeping", "doctor",
+    *ALLOWED["verbs"], "usage", "console", "verbs", "diagnose", "data", "watching", "audit",
+    "housekeeping", "doctor",
 }  # fmt: skip
 ALLOWED["usage"] = set()
 ALLOWED["__main__"] = {"cli"}

@@ -140,7 +140,7 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "copying" in call(capsys, "list")[1]
     listed = json.loads(call(capsys, "list", "--json")[1])
     assert [study["name"] for study in listed["studies"]] == list(STUDIES)
-    for verb in ("list", "reproduce", "report", "runs", "doctor", "bench"):
+    for verb in ("list", "reproduce", "report", "doctor", "bench"):
         code, out, _ = call(capsys, verb, "--help")
         assert code == 0
         assert out.startswith(f"  attndyn {verb}"), verb
@@ -186,6 +186,7 @@ def test_reproduce_prints_the_claims(
         (["report", "no-such-folder"], "there is no folder no-such-folder"),
         (["reproduce", "copyng"], "did you mean 'copying'"),
         (["reproduce", "--scale", "huge"], "--scale is one of"),
+        (["audit", "step-1.pt", "step-2.pt"], "there is no file or folder step-1.pt"),
         (["bench", "copyng"], "did you mean 'copying'"),
     ],
 )

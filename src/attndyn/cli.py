@@ -63,12 +63,13 @@ def dispatch(words: list[str]) -> None:
     else:
         verbs: dict[str, Callable[[list[str]], None]] = {
             "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
-            "data": do_data, "watch": do_watch, "runs": do_runs, "doctor": do_doctor, "bench": do_bench,
+            "data": do_data, "watch": do_watch, "audit": do_audit, "runs": do_runs, "doctor": do_doctor,
+            "bench": do_bench,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
-        if words[0] not in ("run", "diagnose", "data", "watch") and {"-h", "--help"} & set(words):
-            print(help_of(words[0]), end="")  # those four tell more
+        if words[0] in ("list", "reproduce", "report", "doctor", "bench") and {"-h", "--help"} & set(words):
+            print(help_of(words[0]), end="")  # the others tell more
         else:
             verbs[words[0]](words[1:])
 
@@ -355,6 +356,26 @@ def do_doctor(words: list[str]) -> None:
     if extra:
         raise UserError(f"doctor takes no {extra[0]!r}")
     doctor.do_doctor("--json" in flags)
+
+
+def do_audit(words: list[str]) -> None:
+    """Exit code 1 where something was found."""
+    if "-h" in words or "--help" in words:
+        print("usage: attndyn audit CHECKPOINTS … [--json]\n\nCHECKPOINTS are .safetensors or torch files, or Hugging")
+        print("Face folders; the last number in a name is the step. Exit code 1 if anything is wrong with the series.")
+        return
+    from attndyn.audit import audit
+
+    paths, flags = take_flags(words, ["--json"])
+    found = audit(paths)
+    if "--json" in flags:
+        print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        from attndyn.console import print_audit
+
+        print_audit(found)
+    if found["findings"]:
+        raise SystemExit(1)
 
 
 def do_bench(words: list[str]) -> None:

@@ -134,6 +134,25 @@ def in_bytes(count: int) -> str:
     return f"{count} bytes"
 
 
+def print_audit(found: dict[str, Any]) -> None:
+    """What was compared, then a line for each finding."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    steps = [checkpoint["step"] for checkpoint in found["checkpoints"]]
+    sizes = f"{found['tensors']:,} tensors, {found['numbers']:,} numbers"
+    what = {0: "nothing found", 1: "1 finding"}.get(len(found["findings"]), f"{len(found['findings'])} findings")
+    print(f"{len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}, {sizes} each: {what}")
+    if not found["findings"]:
+        return
+    table = Table("finding", "steps", "what", box=box.SIMPLE_HEAD, pad_edge=False)
+    for item in found["findings"]:
+        table.add_row(item["kind"], ", ".join(map(str, item["steps"])), Text(item["what"]))
+    Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)
+
+
 def _result(claim: dict[str, Any] | None) -> list[Any]:
     """measured | verdict"""
     from rich.text import Text

@@ -118,7 +118,10 @@ def load(model: nn.Module, path: Path) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """A safetensors file, or what torch.save wrote, read without running anything in it."""
+    """A safetensors file, or what torch.save wrote, read without running anything in it. Of a torch file in today's
+    format a weight is read from disk only when it is used."""
+    from zipfile import is_zipfile
+
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -126,7 +129,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+        found: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
     except Exception as error:  # torch raises pickle's own error, a class that nothing here may import
