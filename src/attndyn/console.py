@@ -29,11 +29,10 @@ class Live:
         self._read = self._step = self._total = 0
         self._start: tuple[int, float] | None = None
         self._estimated = False
-        self._total = 0
         self._shown = time.monotonic()
 
     def __call__(self, done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
-        if total != self._total:  # a run that another one needs is followed by that one
+        if total != self._total or len(rows) < self._read:  # another stage begins, or a run that needed the one before
             self._total, self._read, self._start, self._estimated = total, 0, None, False
             self._latest.clear()
         for row in rows[self._read :]:
@@ -41,8 +40,6 @@ class Live:
                 self._latest.setdefault(row.condition, {}).setdefault(row.metric, {})[row.replica] = row.value
                 self._step = row.step
         self._read = len(rows)
-        if total != self._total:  # another stage of the work begins
-            self._total, self._start, self._estimated = total, None, False
         if self._start is None:  # the first steps also pay for starting up
             self._start = (done, seconds)
             return
@@ -56,7 +53,7 @@ class Live:
             self.close()
         elif self.terminal:
             self._write("\r\x1b[K" + self._line(done, total, left)[: shutil.get_terminal_size().columns - 1])
-        elif now - self._shown > PLAIN_SECONDS:
+        elif self._estimated and now - self._shown > PLAIN_SECONDS:
             self._shown = now
             self._print(self._line(done, total, left))
 
