@@ -208,7 +208,10 @@ def print_comparison(found: dict[str, Any]) -> None:
             print(same)
     metrics = found["metrics"]
     other = [entry for entry in metrics if entry["difference"] != 0]
-    print(f"{len(metrics)} metrics in both, of which {len(other)} differ (last value, mean over seeds)")
+    if metrics:
+        print(f"{len(metrics)} metrics in both, of which {len(other)} differ (last value, mean over seeds)")
+    else:
+        print("no metric is stored in both")
     rows = [
         (entry["condition"], entry["metric"], *(f"{mean:.4g}" for mean in entry["mean"]),
          f"{entry['difference']:+.3g}", in_words(entry["step"]), in_words(entry["seeds"]))

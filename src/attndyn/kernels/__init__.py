@@ -1,4 +1,5 @@
-"""GPU kernels (Triton), each beside the plain PyTorch function that defines it and that runs everywhere else."""
+"""What makes a GPU fast: kernels (Triton), each beside the plain PyTorch function that defines it and that runs
+everywhere else, and graphs (`graph.py`) that record many launches as one."""
 
 from importlib.util import find_spec
 

@@ -57,6 +57,16 @@ def linear(
     return product.unflatten(1, x.shape[1:3])
 
 
+def merged(
+    outer: Float[Tensor, "replica out between"],
+    bias: Float[Tensor, "replica out"],
+    weight: Float[Tensor, "replica between in"],
+    shift: Float[Tensor, "replica between"],
+) -> tuple[Float[Tensor, "replica out in"], Float[Tensor, "replica out"]]:
+    """Two maps as one: W (V x + v) + w = (W V) x + (W v + w)."""
+    return outer @ weight, bias + (outer @ shift[..., None])[..., 0]
+
+
 class Embedding(Stacked):
     weight: Float[Tensor, "replica vocabulary width"]
 

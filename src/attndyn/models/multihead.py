@@ -60,8 +60,7 @@ class MultiHeadModel(DotAttention):
             bias = bias + (on_context @ shift[..., None])[..., 0]
             on_context = (on_context[:, None] @ maps).flatten(1, 2)
         elif self.context is not None:
-            bias = bias + (on_context @ self.context.bias[..., None])[..., 0]
-            on_context = on_context @ self.context.weight
+            on_context, bias = layers.merged(on_context, bias, self.context.weight, self.context.bias)
         return States(
             keys=keys,
             queries=self.query(decoded),

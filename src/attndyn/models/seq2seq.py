@@ -95,8 +95,7 @@ class Seq2SeqModel(DotAttention):
         on_state, on_context = self.hidden.weight.chunk(2, dim=2)  # [replica, hidden, hidden] each
         bias = self.hidden.bias
         if self.context is not None:
-            bias = bias + (on_context @ self.context.bias[..., None])[..., 0]
-            on_context = on_context @ self.context.weight
+            on_context, bias = layers.merged(on_context, bias, self.context.weight, self.context.bias)
         return States(
             keys=keys,
             queries=self.query(decoded),

@@ -133,8 +133,8 @@ class TranslatorModel(DotAttention):
         if self.hidden is None:
             return Maps(self.context.weight, None, self.context.bias)
         on_state, on_context = self.hidden.weight.chunk(2, dim=2)
-        bias = self.hidden.bias + (on_context @ self.context.bias[..., None])[..., 0]
-        return Maps(on_context @ self.context.weight, on_state, bias)
+        on_context, bias = layers.merged(on_context, self.hidden.bias, self.context.weight, self.context.bias)
+        return Maps(on_context, on_state, bias)
 
     def _states(self, memory: Memory, decoded: Float[Tensor, "replica batch query hidden"], maps: Maps) -> States:
         if maps.on_state is None:
