@@ -114,6 +114,12 @@ def test_impossible_settings(settings: dict[str, float], message: str) -> None:
         find("word-translation").at("demo", **settings)
 
 
+def test_a_stand_in_is_trained_as_long_as_what_it_stands_for() -> None:
+    study = find("word-translation")
+    assert study(corpus="tatoeba_nl_en", source_language="nl").length == 20 * -(-29_000 // 16)
+    assert study(corpus="tatoeba_nl_en", source_language="nl", steps=7).length == 7
+
+
 def test_a_corpus_that_is_not_there() -> None:
     study = find("word-translation").at("demo", corpus="multi31k")
     with pytest.raises(UserError, match="did you mean 'multi30k'"):

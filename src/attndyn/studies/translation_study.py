@@ -60,7 +60,7 @@ class TranslationStudy(Study):
     """Runs under uniform attention."""
     steps: int | None = None
     """Training steps; if not given, as many as the authors' epochs take: 30 on IWSLT'14, 40 on News Commentary En-Nl
-    and It-Pt and 30 on En-Pt, 20 elsewhere."""
+    and It-Pt and 30 on En-Pt, 20 elsewhere; on Tatoeba as many as on Multi30k."""
     batch: int = 16
     """Pairs in a training step."""
     lr: float = 1e-3
@@ -108,6 +108,8 @@ class TranslationStudy(Study):
         if self.steps is not None:
             return self.steps
         known = CORPORA.get(SHORT.get(self.corpus, self.corpus))
+        if known and known.translator_steps:
+            return known.translator_steps
         epochs = (known and known.published_epochs) or EPOCHS
         return epochs * -(-len(loaded(self.task).train) // self.batch)
 

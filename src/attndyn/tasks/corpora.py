@@ -76,6 +76,8 @@ class Corpus:
     """An underscore ends a word (Snell et al. A.8)."""
     published_epochs: int | None = None
     """For how many epochs the authors of the papers trained on it, where it is not the usual number."""
+    translator_steps: int | None = None
+    """For how many steps a translator is trained on it, where no paper did: as many as on Multi30k."""
     published_vocabulary: int | None = None
     published_train: int | None = None
     published_median: int | None = None
@@ -105,6 +107,7 @@ POLARITY = (("0", "neg"), ("1", "pos"))
 STARS = tuple((str(star - 1), str(star)) for star in range(1, 6))
 TATOEBA = "CC BY 2.0"
 TATOEBA_BY = "Tatoeba project (tatoeba.org), pairs selected by manythings.org/anki"
+MULTI30K_STEPS = 36_260
 
 
 def _tatoeba(code: str, language: str) -> Corpus:
@@ -114,6 +117,7 @@ def _tatoeba(code: str, language: str) -> Corpus:
         kind="parallel",
         licence=TATOEBA,
         attribution=TATOEBA_BY,
+        translator_steps=MULTI30K_STEPS,
         hub=Hub(
             name="sentence-transformers/parallel-sentences-tatoeba",
             config=f"en-{code}",
