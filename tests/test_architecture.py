@@ -51,12 +51,14 @@ ALLOWED["housekeeping"] = {"errors", "store", "console"}
 ALLOWED["doctor"] = {"errors", "console", "provenance", "verbs", "data"}
 ALLOWED["audit"] = {"errors", "watching"}
 ALLOWED["sweeping"] = {
-    "errors", "spec", "store", "process", "runner", "studies", "provenance", "verbs", "console", "housekeeping",
+    "errors", "spec", "store", "measures", "process", "runner", "studies", "provenance", "verbs", "console",
+    "housekeeping", "options",
 }  # fmt: skip
 ALLOWED["cli"] = {
     *ALLOWED["verbs"], "usage", "console", "verbs", "diagnose", "data", "watching", "audit",
-    "housekeeping", "doctor", "sweeping",
+    "housekeeping", "doctor", "sweeping", "options",
 }  # fmt: skip
+ALLOWED["options"] = {"errors"}
 ALLOWED["usage"] = set()
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["__init__"] = set()
