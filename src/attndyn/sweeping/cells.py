@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,13 +81,18 @@ def cell_of(study: Study, cells: Path, way: Way, axes: Sequence[str] = ()) -> Ce
     return Cell(study, cells / name, needs, f"{study.name} at {point}" if point else name)
 
 
-def in_order(asked: Iterable[Cell]) -> list[Cell]:
+def in_order(asked: Sequence[Cell]) -> list[Cell]:
     """Those asked for and those they need, each once, behind what it needs."""
     ordered: dict[str, Cell] = {}
+
+    def add(cell: Cell) -> None:
+        for need in cell.needs:
+            add(need)
+        ordered.setdefault(cell.name, cell)
+
     for cell in asked:
-        for one in (*in_order(cell.needs), cell):
-            ordered.setdefault(one.name, one)
-    return list(ordered.values())
+        add(cell)
+    return list((ordered | {cell.name: cell for cell in asked}).values())  # by the label it was asked for
 
 
 def check(cells: Sequence[Cell]) -> None:

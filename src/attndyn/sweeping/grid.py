@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +61,8 @@ def value_of(kind: type[Study], name: str, text: str) -> Any:
     words = [text.strip().capitalize()] if type_ is bool else shlex.split(text)
     setting = make_dataclass("Setting", [(name, type_)], frozen=True)
     try:
-        return getattr(tyro.cli(setting, args=[f"--{name}", *words], console_outputs=False), name)
+        with contextlib.redirect_stderr(io.StringIO()):  # what it says in a box is said in a sentence below
+            return getattr(tyro.cli(setting, args=[f"--{name}", *words]), name)
     except SystemExit:
         if get_origin(type_) is Literal:
             wanted = nearest(text, map(str, get_args(type_)))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from attndyn.studies.base import Study
     from attndyn.sweeping.table import Swept
 
+ENGINES = ("in-process", "ray")
+
 
 def sweep(studies: str | Sequence[str], grid: Grid, *, told: Told | None = None, **choices: Any) -> Swept:
     """Runs each study at each point of the grid; what is finished in the folder of the sweep is not run again.
@@ -26,6 +28,10 @@ def sweep(studies: str | Sequence[str], grid: Grid, *, told: Told | None = None,
     `grid` has the values of settings, such as `{"lr": [1e-3, 3e-3]}`. `choices` are those of the command (`out`,
     `scale`, `engine`, …: `attndyn.options.SweepOptions`), and settings that all cells share.
     """
+    if choices.get("engine", "ray") not in ENGINES:
+        raise UserError(f"there is no engine {choices['engine']!r}; {nearest(str(choices['engine']), ENGINES)}")
+    if choices.get("out") is not None:
+        choices["out"] = Path(choices["out"])
     known = {field.name for field in fields(SweepOptions)}
     options = SweepOptions(**{name: value for name, value in choices.items() if name in known})
     settings = {name: value for name, value in choices.items() if name not in known}
@@ -36,10 +42,10 @@ def sweep(studies: str | Sequence[str], grid: Grid, *, told: Told | None = None,
 
 def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOptions, told: Told) -> Swept:
     """As `sweep`, with a grid for each of the studies, whose values are its own."""
-    check_asked(bases, grids, options)
+    check_asked(bases, grids)
     studies = [study for base, grid in zip(bases, grids, strict=True) for study in points(base, grid)]
     axes = list(grids[0])
-    folder = Path(options.out) if options.out is not None else Path("sweeps") / "-".join(base.name for base in bases)
+    folder = options.out or Path("sweeps") / "-".join(base.name for base in bases)
 
     def cells(device: str, precision: Precision, deterministic: bool) -> tuple[Way, list[Cell]]:
         way = Way(options.scale, device, **numerics(device, precision, deterministic), code=code())
@@ -59,9 +65,7 @@ def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOpti
     return table.gather(folder, asked, axes, way, problems)
 
 
-def check_asked(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOptions) -> None:
-    if options.engine not in ("in-process", "ray"):
-        raise UserError(f"there is no engine {options.engine!r}; {nearest(options.engine, ('in-process', 'ray'))}")
+def check_asked(bases: Sequence[Study], grids: Sequence[Grid]) -> None:
     names = [base.name for base in bases]
     if not names:
         raise UserError("sweep needs the name of a study")

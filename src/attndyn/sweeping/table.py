@@ -16,7 +16,7 @@ from attndyn.housekeeping import last_values
 from attndyn.measures.verdicts import VERDICTS
 from attndyn.store import atomic
 from attndyn.store.folder import Run
-from attndyn.sweeping.cells import Cell, Way
+from attndyn.sweeping.cells import Cell, Way, in_order
 from attndyn.sweeping.grid import in_words
 
 TABLE, METRICS, WHOLE = "sweep.csv", "metrics.csv", "sweep.json"
@@ -54,7 +54,8 @@ def gather(folder: Path, cells: Sequence[Cell], axes: Sequence[str], way: Way, p
     atomic.write_bytes(folder / METRICS, as_csv(metric_rows(cells, axes)))
     atomic.write_bytes(folder / TABLE, as_csv(wide(rows, axes)))
     atomic.write_json(folder / WHOLE, found)
-    return Swept(folder, found, problems)
+    labels = {cell.name: cell.label for cell in in_order(cells)}
+    return Swept(folder, found, {labels[name]: problem for name, problem in problems.items()})
 
 
 def row_of(cell: Cell, axes: Sequence[str], problems: dict[str, str]) -> dict[str, Any]:
