@@ -359,6 +359,7 @@ def test_mistakes_need_no_torch() -> None:
     assert done.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_no_bit_depends_on_the_number_of_threads(tmp_path: Path) -> None:
     """`attndyn run initial-derivative` alone gave other last bits with two threads for its linear algebra."""
     for threads in ("1", "2"):
