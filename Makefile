@@ -11,6 +11,7 @@ WORKERS  ?= 2
 BIN  := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 DEV  := $(VENV)/.installed-dev
+RAY  := $(VENV)/.installed-ray
 
 # The environment variables carry the pins into pip's isolated build environment (the second one for pip >= 25.3).
 INSTALL = PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
@@ -31,7 +32,7 @@ test: lint  ## lint, then the fast tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # OMP_NUM_THREADS=1: on 2 cores, two processes with torch's default threads trained a small LSTM 100 times slower.
 
-test-slow: $(DEV)  ## the slow tests only (training at length, the page in a browser)
+test-slow: $(RAY)  ## the slow tests only (training at length, the page in a browser, a Ray cluster)
 	$(BIN)/python -m pytest -m slow
 
 test-all: test test-slow  ## lint and every test
@@ -62,3 +63,7 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/pip
 $(DEV): pyproject.toml constraints.txt | $(BIN)/pip
 	$(INSTALL) -e ".[dev]"
 	@touch $(CORE) $@
+
+$(RAY): $(DEV)
+	$(INSTALL) -e ".[dev,ray]"
+	@touch $@

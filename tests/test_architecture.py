@@ -40,18 +40,25 @@ ALLOWED["theory"] = {"errors", "spec", "tasks"}
 ALLOWED["report"] = {"errors", "store", "measures"}
 ALLOWED["studies"] = {*ORDER, "report", "theory"}
 ALLOWED["console"] = {"errors", "store"}
-ALLOWED["verbs"] = {*ORDER, "report", "studies"}
-ALLOWED["diagnose"] = {"errors", "spec", "tasks", "theory", "store", "report", "verbs"}
+ALLOWED["provenance"] = {*ORDER, "studies"}
+ALLOWED["carry_out"] = {*ORDER, "studies", "provenance"}
+ALLOWED["verbs"] = {*ORDER, "report", "studies", "provenance", "carry_out"}
+ALLOWED["diagnose"] = {"errors", "spec", "tasks", "theory", "store", "report", "provenance", "verbs"}
 ALLOWED["data"] = {"errors", "tasks", "store"}
-ALLOWED["watching"] = {"errors", "spec", "models", "store", "measures", "report", "verbs"}
+ALLOWED["watching"] = {"errors", "spec", "models", "store", "measures", "report", "provenance", "verbs"}
 ALLOWED["integrations"] = {"errors", "watching"}
 ALLOWED["housekeeping"] = {"errors", "store", "console"}
-ALLOWED["doctor"] = {"errors", "console", "verbs", "data"}
+ALLOWED["doctor"] = {"errors", "console", "provenance", "verbs", "data"}
 ALLOWED["audit"] = {"errors", "watching"}
+ALLOWED["sweeping"] = {
+    "errors", "spec", "store", "measures", "process", "runner", "studies", "provenance", "verbs", "console",
+    "housekeeping", "options",
+}  # fmt: skip
 ALLOWED["cli"] = {
     *ALLOWED["verbs"], "usage", "console", "verbs", "diagnose", "data", "watching", "audit",
-    "housekeeping", "doctor",
+    "housekeeping", "doctor", "sweeping", "options",
 }  # fmt: skip
+ALLOWED["options"] = {"errors"}
 ALLOWED["usage"] = set()
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["__init__"] = set()
@@ -176,9 +183,19 @@ def test_nothing_imports_a_study(path: Path) -> None:
     """Others reach one through the registry in `studies/__init__.py`, or know the base class."""
     if part_of(path) == "studies":
         return
-    known = {"attndyn.studies", "attndyn.studies.base"} if part_of(path) in ("cli", "verbs") else set()
+    reaching = ("cli", "verbs", "carry_out", "provenance", "sweeping")
+    known = {"attndyn.studies", "attndyn.studies.base"} if part_of(path) in reaching else set()
     studies = {module for module in imports(parse(path)) if module.startswith("attndyn.studies")}
     assert studies <= known
+
+
+def test_the_code_that_decides_about_a_cell_is_all_that_a_run_may_use() -> None:
+    """Pages decide about no number, and every other part that a run may import is in the key of a cell."""
+    from attndyn.provenance import COMPUTING
+
+    parts = {part.removesuffix(".py") for part in COMPUTING}
+    assert parts == {*ALLOWED["verbs"], *ALLOWED["studies"], "verbs"} - {"report"}
+    assert all((SOURCE / part).exists() for part in COMPUTING)
 
 
 def test_each_exception_is_still_needed() -> None:

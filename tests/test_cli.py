@@ -126,8 +126,8 @@ def test_report_builds_the_page_again(finished: Path, capsys: pytest.CaptureFixt
 
 def test_the_repeating_command_repeats(finished: Path) -> None:
     from attndyn.cli import parse_run
+    from attndyn.provenance import settings_of
     from attndyn.studies.copying import Copying
-    from attndyn.verbs import settings_of
 
     info = json.loads((finished / "run.json").read_text())
     _, study = parse_run(Copying, info["command"].split()[3:])

@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 _HOME = {
     "run": "attndyn.verbs",
     "reproduce": "attndyn.verbs",
+    "sweep": "attndyn.sweeping.sweep",
     "ibm1": "attndyn.theory.ibm1",
     "load_labelled": "attndyn.tasks.labelled",
     "load_parallel": "attndyn.tasks.parallel",

@@ -6,29 +6,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from attndyn import __version__
 from attndyn.errors import RunError, UserError, nearest
+from attndyn.options import RunOptions, SweepOptions, check_flags, parse_run, take_flags, take_value
 from attndyn.usage import HELP, help_of
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    scale: Literal["demo", "paper"] = "demo"
-    """demo: about a minute on two cores; paper: the published setting."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute; auto takes a GPU if there is one."""
-    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
-    """Of the matrix products of training; auto is tf32 on a GPU, fp32 on a CPU."""
-    deterministic: bool = False
-    """Make a GPU give the same bits each time."""
-    out: Path | None = None
-    """The run folder; runs/STUDY/SCALE-HASH if not given."""
-    fresh: bool = False
-    """Start again, and lose what the run folder holds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,7 +50,7 @@ def dispatch(words: list[str]) -> None:
         verbs: dict[str, Callable[[list[str]], None]] = {
             "list": do_list, "run": do_run, "reproduce": do_reproduce, "report": do_report, "diagnose": do_diagnose,
             "data": do_data, "watch": do_watch, "audit": do_audit, "runs": do_runs, "doctor": do_doctor,
-            "bench": do_bench,
+            "bench": do_bench, "sweep": do_sweep,
         }  # fmt: skip
         if words[0] not in verbs:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
@@ -72,28 +58,6 @@ def dispatch(words: list[str]) -> None:
             print(help_of(words[0]), end="")  # the others tell more
         else:
             verbs[words[0]](words[1:])
-
-
-def take_flags(words: Sequence[str], flags: Sequence[str]) -> tuple[list[str], set[str]]:
-    """Plain words and the flags among them; an unknown flag is a mistake."""
-    for word in words:
-        if word.startswith("-") and word not in flags:
-            raise UserError(f"there is no option {word!r} here; {nearest(word, flags)}")
-    return [word for word in words if not word.startswith("-")], set(words) & set(flags)
-
-
-def take_value(words: Sequence[str], flag: str) -> tuple[list[str], str | None]:
-    """The words without `flag VALUE` or `flag=VALUE`, and the value; empty where it was forgotten."""
-    rest, value = [], None
-    following = iter(words)
-    for word in following:
-        if word == flag:
-            value = next(following, "")
-        elif word.startswith(f"{flag}="):
-            value = word.removeprefix(f"{flag}=")
-        else:
-            rest.append(word)
-    return rest, value
 
 
 def do_list(words: list[str]) -> None:
@@ -146,41 +110,6 @@ def do_run(words: list[str]) -> None:
     show_run(study, options)
 
 
-def parse_run(kind: type[Any], words: list[str]) -> tuple[RunOptions, Any]:
-    """The options of `run` and the settings of one study, both made from their dataclasses."""
-    import tyro
-
-    check_flags(kind.name, words, RunOptions, kind)
-    scale = "demo"
-    for index, word in enumerate(words):
-        if word == "--scale" and index + 1 < len(words):
-            scale = words[index + 1]
-        elif word.startswith("--scale="):
-            scale = word.removeprefix("--scale=")
-    usual = kind.at(scale)
-    name = kind.name.replace("-", "_")
-    command = make_dataclass("Command", [("run", RunOptions, field()), (name, kind, field())], frozen=True)
-    parsed = tyro.cli(
-        command,
-        config=(tyro.conf.OmitArgPrefixes,),
-        prog=f"attndyn run {kind.name}",
-        description=f"{kind.title}\n\n{kind.source}",
-        args=words,
-        default=command(**{"run": RunOptions(), name: usual}),
-    )
-    return parsed.run, getattr(parsed, name)
-
-
-def check_flags(name: str, words: Sequence[str], *parts: type[Any]) -> None:
-    """An unknown flag is a mistake, and the nearest one is named."""
-    known = [option.name for part in parts for option in fields(part)]
-    flags = ["--help", *(f"--{prefix}{name.replace('_', '-')}" for name in known for prefix in ("", "no-"))]
-    for word in words:
-        flag = word.split("=")[0].replace("_", "-")
-        if flag.startswith("--") and flag not in flags:
-            raise UserError(f"{name} has no setting {flag!r}; {nearest(flag, flags)}")
-
-
 def show_run(study: Any, options: RunOptions) -> None:
     from attndyn import verbs
     from attndyn.console import Live, print_claims
@@ -209,6 +138,53 @@ def show_run(study: Any, options: RunOptions) -> None:
     print(f"{run.info['finding']}\n")
     print_claims(run.claims)
     print(f"page  {page_of(folder)}")
+
+
+def do_sweep(words: list[str]) -> None:
+    """Exit code 1 where cells are missing."""
+    from attndyn.studies import find
+    from attndyn.sweeping.grid import read_grid, take_grid
+
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    if not names:
+        print(f"{help_of('sweep')}\nattndyn sweep STUDY --help shows every setting.")
+        if not {"-h", "--help"} & set(words):
+            raise UserError("sweep needs the name of a study, before anything else: attndyn sweep STUDY --grid …")
+        return
+    kinds = [find(name) for name in names]
+    rest, axes = take_grid(words[len(names) :])
+    for name in axes:
+        flag = name.replace("_", "-")
+        if {f"--{flag}", f"--no-{flag}"} & {word.split("=")[0].replace("_", "-") for word in rest}:
+            raise UserError(f"{name} is given both in --grid and as --{flag}; choose one")
+    about = "--grid NAME=VALUE,VALUE,… gives the settings that differ between cells; all others are the same."
+    parsed = [parse_run(kind, rest, SweepOptions, "sweep", about) for kind in kinds]
+    show_sweep([study for _, study in parsed], [read_grid(kind, axes) for kind in kinds], parsed[0][0])
+
+
+def show_sweep(bases: list[Any], grids: list[Any], options: SweepOptions) -> None:
+    from attndyn.console import Live
+    from attndyn.sweeping.cells import Told
+    from attndyn.sweeping.sweep import sweep_from
+    from attndyn.sweeping.table import print_swept
+
+    class Terminal(Told):
+        def say(self, line: str) -> None:
+            print(line, file=sys.stderr, flush=True)
+
+        def progress(self, study: Any) -> Live:
+            from attndyn.process import keep_freed_memory
+
+            keep_freed_memory()
+            return Live(study.headline)
+
+    swept = sweep_from(bases, grids, options, Terminal())
+    if options.json:
+        print(json.dumps(swept.found, indent=1, ensure_ascii=False))
+    else:
+        print_swept(swept)
+    if swept.problems:
+        raise RunError(swept.problems_in_words())
 
 
 def page_of(folder: Path) -> Path | str:

@@ -17,7 +17,8 @@ from typing import Any
 from attndyn import __version__
 from attndyn.console import in_bytes
 from attndyn.errors import RunError
-from attndyn.verbs import device_name, revision, run
+from attndyn.provenance import device_name, revision
+from attndyn.verbs import run
 
 TINY: dict[str, Any] = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 6}
 

@@ -11,6 +11,10 @@ class NoCharts(UserError):
     """The packages that draw are not installed here: what was measured stands, the page can be made elsewhere."""
 
 
+class Busy(UserError):
+    """Another process holds the folder."""
+
+
 class RunError(Exception):
     """Something failed while running. What was finished before stays readable. Exit code 1."""
 

@@ -23,9 +23,19 @@ def keep_freed_memory() -> None:
         libc.mallopt(trim_threshold, (1 << 31) - 1)
 
 
+_most: int | None = None
+
+
+def use_cores(count: int) -> None:
+    """From now on this process computes on at most so many cores: the others are somebody else's."""
+    global _most
+    _most = count
+
+
 def cores() -> int:
     """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(here, _most or here)
 
 
 @contextlib.contextmanager
@@ -36,6 +46,17 @@ def one_thread_each() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def single_threaded() -> Iterator[None]:
+    """One thread for torch and for the linear algebra of NumPy and SciPy, which rounds otherwise with two: the bits of
+    what follows then depend on no number of cores. Replicas still train on a thread each."""
+    import scipy.linalg  # noqa: F401 (a library is limited only if it is loaded)
+    from threadpoolctl import threadpool_limits
+
+    with one_thread_each(), threadpool_limits(1):
+        yield
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ HELP = """attndyn: how, when and why does attention learn where to look?
   attndyn run STUDY --help            every setting of that study
   attndyn reproduce [STUDY …] [--scale demo|paper] [--json]
                                       the table of claims: published, measured, verdict
+  attndyn sweep STUDY … --grid NAME=VALUE,VALUE,… [--out DIR] [--engine ray] [settings] [--json]
+                                      a study at every point of a grid, here or on a cluster; nothing is run twice
   attndyn report DIR [--pdf]          build the page and the figures of a run again
   attndyn diagnose --source F --target F | --labelled F | --task NAME
                                       what attention will find easy or hard in your data, before training

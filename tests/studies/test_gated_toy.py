@@ -8,10 +8,10 @@ import pytest
 import attndyn
 from attndyn.cli import parse_run
 from attndyn.errors import UserError
+from attndyn.provenance import command_of
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies import gated_toy as study
 from attndyn.studies.gated_toy import GatedToy
-from attndyn.verbs import command_of
 
 SMALL = GatedToy(seeds=2, starts=60, depths=(2.0, 3.0))
 

@@ -11,11 +11,12 @@ from typing import Any
 from attndyn import spec
 from attndyn.diagnose.data import Data
 from attndyn.diagnose.findings import GROUPS, LISTED
+from attndyn.provenance import revision, versions
 from attndyn.report import page
 from attndyn.report.parts import Part, Scoring, Sentence, Sentences, Table
 from attndyn.store import atomic
 from attndyn.store.folder import INFO, Run, lock
-from attndyn.verbs import check_folder, revision, versions
+from attndyn.verbs import check_folder
 
 DIAGNOSIS = "diagnosis.json"
 

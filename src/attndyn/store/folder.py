@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attndyn.errors import UserError
+from attndyn.errors import Busy, UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -171,7 +171,7 @@ def lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UserError(f"another process is working in {folder}; wait for it or choose another --out") from None
+            raise Busy(f"another process is working in {folder}; wait for it or choose another --out") from None
         yield
     finally:
         os.close(handle)

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from attndyn.errors import UserError
+from attndyn.provenance import revision, versions
 from attndyn.report import page
 from attndyn.report.parts import Cell, Curves, Part, Table
 from attndyn.store import atomic
 from attndyn.store.folder import INFO, METRICS, Run, lock
 from attndyn.store.metrics import Metrics, Row, to_parquet
-from attndyn.verbs import check_folder, clear, revision, versions
+from attndyn.verbs import check_folder, clear
 from attndyn.watching.numbers import Agreed, Pair, agree
 from attndyn.watching.page import COLOURED, heads_of, layers_of
 

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from attndyn.errors import NoCharts, RunError, UserError
+from attndyn.provenance import device_name, revision, versions
 from attndyn.store import atomic
 from attndyn.store.folder import INFO, Run, lock
-from attndyn.verbs import check_folder, device_name, revision, versions
+from attndyn.verbs import check_folder
 from attndyn.watching import readings
 from attndyn.watching.examples import Examples, tensors_of
 from attndyn.watching.probes import find_embedding, tokens_of
