@@ -263,6 +263,32 @@ def test_a_folder_below_a_file_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert "cannot write" in err
 
 
+def test_a_full_gpu_ends_in_one_sentence_and_is_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    from attndyn.training.loop import Trainer
+
+    advance, taken = Trainer.advance, 0
+
+    def fails(trainer: Trainer, *given: object) -> object:
+        nonlocal taken
+        taken += 1
+        if taken == 9:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1022.00 MiB.")
+        return advance(trainer, *given)
+
+    command = ["run", "copying", *TINY, "--out", str(tmp_path / "run")]
+    monkeypatch.setattr(Trainer, "advance", fails)
+    code, _, said = call(capsys, *command)
+    assert code == 1
+    assert said.splitlines()[-1].startswith("attndyn: the memory of the GPU is full")
+    assert "Traceback" not in said
+    monkeypatch.undo()
+    assert call(capsys, *command)[0] == 0
+
+
 def test_a_full_disk_ends_in_one_sentence_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         stop(f"{where}{error.strerror or error}; what was saved before is untouched", 1)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's, which is not imported for this
+            raise
+        stop(
+            "the memory of the GPU is full (nvidia-smi shows which programs hold some of it); what was saved before is "
+            "untouched, and the same command again continues from there",
+            1,
+        )
     except KeyboardInterrupt:
         stop("stopped; the same command again continues from here", 130)
 

@@ -36,8 +36,6 @@ def answer(order: dict[str, Any], needed: Sequence[dict[str, Any]]) -> dict[str,
             unpack(order["before"], cell.folder)
         try:
             problem = carry_out(cell, Way(**order["way"]))
-        except (
-            KeyboardInterrupt
-        ):  # the machine is going down: if this process dies of it, Ray begins the cell elsewhere
-            os._exit(1)
+        except KeyboardInterrupt:
+            os._exit(1)  # the machine is going down: if this process dies of it, Ray begins the cell elsewhere
         return {"files": pack(cell.folder)} if problem is None else {"problem": problem}
