@@ -4,6 +4,7 @@ are killed while cells are in progress, which is seen in the temporary folder th
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -27,10 +28,13 @@ pytestmark = [
 SOURCE = Path(attndyn.__file__).parents[1]
 WORDS = ["sweep", "learnability", *options(LEARNABILITY | {"steps": 40}), "--grid", "seeds=1,2", "lr=1e-3,3e-3"]
 CELLS = 4
+TOKEN = secrets.token_hex(32)
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SOURCE), "RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", **more}
+    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}  # not the user's, who may have one or none
+    usual = {"PYTHONPATH": str(SOURCE), "RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **usual, **own, **more}
 
 
 def wait_for(what: str, found: Callable[[], object], seconds: float = 90) -> object:
