@@ -115,12 +115,9 @@ FAMILIES: dict[str, Callable[[Path], list[Condition]]] = {
 
 def observed(condition: Condition, how: str) -> Condition:
     """What chooses the best weights is read at its own steps always: it is part of the training."""
-    if how == "often":
-        own = condition.readings[:1] if condition.best else ()
-        return replace(condition, readings=(*own, *(replace(one, every=1) for one in condition.readings[len(own) :])))
-    return replace(
-        condition, readings=condition.readings if how == "on" else condition.readings[: bool(condition.best)]
-    )
+    own, others = condition.readings[: bool(condition.best)], condition.readings[bool(condition.best) :]
+    seen = {"off": (), "on": others, "often": tuple(replace(one, every=1) for one in others)}
+    return replace(condition, readings=(*own, *seen[how]))
 
 
 def final_weights(path: Path, conditions: list[Condition], how: str, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
@@ -131,14 +128,8 @@ def final_weights(path: Path, conditions: list[Condition], how: str, monkeypatch
             super().__init__(unit, device, precision)
             made.append(self)
 
-    chosen = [observed(condition, how) for condition in conditions]
-    # what another condition refers to is the condition as it is observed now
-    chosen = [
-        one
-        if one.of is None
-        else replace(one, of=replace(one.of, condition=chosen[conditions.index(one.of.condition)]))
-        for one in chosen
-    ]
+    base = observed(conditions[0], how)  # the others refer to it
+    rest = [observed(replace(one, of=one.of and replace(one.of, condition=base)), how) for one in conditions[1:]]
     with monkeypatch.context() as patch:
         patch.setattr(module, "Worker", Noted)
         Runner([base, *rest], Recorder(path / how), "cpu", silent).execute()
