@@ -14,12 +14,14 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
+from attndyn.store.atomic import PART
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,9 +174,21 @@ def lock(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(f"another process is working in {folder}; wait for it or choose another --out") from None
+        _remove_parts(folder)
         yield
     finally:
         os.close(handle)
+
+
+def _remove_parts(folder: Path) -> None:
+    """What a killed writer left unfinished: the lock is ours, so nobody is still writing it."""
+    inside = [folder / name for name in FOLDERS if not (folder / name).is_symlink()]
+    own = [part for name in FILES for part in folder.glob(f".{name}*{PART}")]
+    for part in [*own, *(part for place in inside for part in place.rglob(f".*{PART}"))]:
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def is_locked(folder: Path) -> bool:
