@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attndyn.errors import UserError
+from attndyn.errors import UserError, first_line
 from attndyn.store.atomic import PART
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Run:
             try:
                 return from_parquet((self.path / METRICS).read_bytes())
             except (OSError, ValueError) as error:
-                raise UserError(f"{self.path / METRICS} cannot be read: {error}") from error
+                raise UserError(f"{self.path / METRICS} cannot be read: {first_line(error)}") from error
         save = latest(self.path)
         return to_table([]) if save is None else from_parquet(save.rows)
 
@@ -139,7 +139,7 @@ def _open(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="numpy") as file:
             yield file
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read as a trace: {error}") from error
+        raise UserError(f"{path} cannot be read as a trace: {first_line(error)}") from error
 
 
 def read_json(path: Path) -> Any:
