@@ -39,7 +39,7 @@ def test_no_command_asks_for_a_socket(tmp_path: Path) -> None:
     (tmp_path / "train.de").write_text("ja\nnein\nja\n")
     (tmp_path / "train.en").write_text("yes\nno\nyes\n")
     commands = [
-        "list", "data list", "data check sms_spam", "doctor", f"run copying {SMALL} --out run", XX
+        "list", "data list", "data check sms_spam", "doctor", f"run copying {SMALL} --out run",
         "diagnose --source train.de --target train.en", "runs list --under .", "runs show run",
     ]  # fmt: skip
     done = run(commands, tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from attndyn.cli import main
 from attndyn.studies import STUDIES, find
-from tests.report.test_browser import CHROMIUM, FLAGS
+from tests.report.test_browser import CHROMIUM, FLAGS, hover, on_paper
 from tests.studies.tiny import TINY, make_tiny
 
 pytestmark = [
@@ -23,7 +23,7 @@ def test_there_is_a_tiny_run_of_every_study() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_page_opens_without_trouble(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every claim is there, every slider moves what it belongs to, nothing is asked for, nothing is wider than the
-    screen; light and dark, and on a telephone."""
+    screen; light and dark, on a telephone and on paper; a chart says what is under the mouse."""
     playwright = pytest.importorskip("playwright.sync_api")
     make_tiny(monkeypatch)
     main(["run", name, "--out", str(tmp_path / "run")])
@@ -47,8 +47,9 @@ def test_the_page_opens_without_trouble(name: str, tmp_path: Path, monkeypatch: 
                 before = slider.input_value()
                 page.keyboard.press("ArrowLeft")
                 assert slider.input_value() != before or slider.get_attribute("max") == "0"
-            page.emulate_media(media="print")
-            page.screenshot()
+            for chart in page.locator(".chart").all()[:2] if width > 1000 else ():
+                assert hover(page, chart), f"no tooltip on {chart.get_attribute('aria-label')}"
+            on_paper(page)
             context.close()
         browser.close()
     assert troubles == []
