@@ -58,3 +58,27 @@ def test_the_page_opens_without_trouble(name: str, tmp_path: Path, monkeypatch: 
 def asked(url: str, path: Path) -> bool:
     """Whether something is asked for beside the page itself."""
     return url != path.as_uri() and not url.startswith(("data:", "blob:"))
+
+
+def test_a_word_of_ones_own_data_that_looks_like_html_is_a_word(tmp_path: Path) -> None:
+    """From the user's file to the page in the browser: nothing is made of it, nothing is asked for."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    word = "</script><img/src=x/onerror=alert(1)>"
+    lines = [f"a\t{word} b", "z\tc d"] * 60
+    (tmp_path / "own.tsv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "page"
+    main(["diagnose", "--labelled", str(tmp_path / "own.tsv"), "--tokenised", "--out", str(out)])
+    path, troubles = out / "report.html", []
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_context(offline=True).new_page()
+        page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (troubles.append("a dialog"), dialog.dismiss()))
+        page.on("request", lambda request: troubles.append(request.url) if asked(request.url, path) else None)
+        page.goto(path.as_uri())
+        page.wait_for_timeout(500)
+        assert page.get_by_text(word).count() > 0
+        assert page.locator("img").count() == 0
+        browser.close()
+    assert troubles == []
