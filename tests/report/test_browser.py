@@ -74,9 +74,9 @@ def hover(page, chart) -> str:
     for mark in [*marks[-1:], *marks[:5]]:
         box = mark.bounding_box()
         inside = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
-        for point in (*(mark.evaluate(ON_THE_LINE, share) for share in (0.5, 0.3, 0.8)), inside):
+        for point in (*(mark.evaluate(ON_THE_LINE, share) for share in (0.5, 1.0, 0.0, 0.75)), inside):
             page.mouse.move(*point)
-            page.wait_for_timeout(30)
+            page.wait_for_timeout(60)
             if page.locator(TOOLTIP).count():
                 return page.locator(TOOLTIP).inner_text()
     return ""
