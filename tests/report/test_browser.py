@@ -32,7 +32,7 @@ pytestmark = [
 
 PAPER = {"width": 794, "height": 1123}
 """A4 at 96 dots an inch."""
-CUT = """() => [...document.querySelectorAll("body, section, pre, main table, .scroll, .chart, .panel, .line, td")]
+CUT = """() => [...document.querySelectorAll("body, section, pre, main table, main td, .scroll, .chart, .panel, .line")]
     .filter((one) => one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== "visible"
         || one.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
     .map((one) => one.tagName + "." + one.className)"""
