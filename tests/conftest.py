@@ -38,7 +38,7 @@ class NetworkUsed(RuntimeError):
 
 @pytest.fixture(autouse=True)
 def _no_network(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.node.get_closest_marker("slow"):
+    if request.node.get_closest_marker("sockets"):
         yield
         return
     original = socket.socket.__init__

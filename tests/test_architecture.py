@@ -5,6 +5,7 @@ an annotation is knowledge too.
 """
 
 import ast
+import re
 import socket
 import subprocess
 import sys
@@ -73,11 +74,13 @@ FORBIDDEN_MODULES = {
     "pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve",
     "socket", "socketserver", "ssl", "http", "urllib.request", "urllib3", "requests", "httpx", "aiohttp", "ftplib",
     "smtplib", "xmlrpc", "telnetlib", "asyncio",
+    "tarfile",
 }  # fmt: skip
 FORBIDDEN_BUILTINS = {"eval", "exec", "__import__"}
 FORBIDDEN_ATTRIBUTES = {
     "os.system", "os.popen", "os.execv", "os.execvp", "torch.load", "torch.save", "torch.jit.load", "torch.hub.load",
     "pandas.read_pickle", "builtins.eval", "builtins.exec",
+    "shutil.unpack_archive", "zipfile.ZipFile",
 }  # fmt: skip
 
 
@@ -153,6 +156,27 @@ def forbidden(tree: ast.AST) -> list[str]:
     return found
 
 
+def written(tree: ast.AST) -> list[str]:
+    """What writes a file other than through `store.atomic`."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        owner, name = "", getattr(node.func, "id", "")
+        if isinstance(node.func, ast.Attribute):
+            owner, name = dotted(node.func.value) or "…", node.func.attr
+        if name == "write_bytes":
+            writes = owner not in ("", "atomic")
+        else:  # `open(path, mode)`, `path.open(mode)`; a mode may also be given by name
+            given = [*node.args, *(word.value for word in node.keywords if word.arg == "mode")]
+            modes = [str(one.value) for one in given if isinstance(one, ast.Constant)]
+            opens = name in ("open", "fdopen") and any(re.fullmatch("[rwaxbt+]{1,3}", mode) for mode in modes)
+            writes = name == "write_text" or (opens and any(set(mode) & set("wax+") for mode in modes))
+        if writes:
+            found.append(f"{owner}.{name}" if owner else name)
+    return found
+
+
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -220,6 +244,7 @@ def test_no_pickle_no_network_no_shell_no_code_from_text(path: Path) -> None:
         "import torch\ntorch.load(p, weights_only=False)", "import torch\ntorch.load(p, weights_only=flag)",
         "import torch\nf = torch.load\nf(p, weights_only=True)", "import torch\ntorch.save(x, p, weights_only=True)",
         "import torch as t\nt.save(x, p)",
+        "import tarfile", "import shutil\nshutil.unpack_archive(p)", "from zipfile import ZipFile\nZipFile(p)",
     ],
 )  # fmt: skip
 def test_the_search_finds_what_is_forbidden(bad: str) -> None:
@@ -237,6 +262,23 @@ def test_the_search_finds_what_is_forbidden(bad: str) -> None:
 )  # fmt: skip
 def test_the_search_lets_the_rest_pass(good: str) -> None:
     assert forbidden(ast.parse(good)) == []
+
+
+@every_file
+def test_files_are_written_in_one_place(path: Path) -> None:
+    """Elsewhere nobody has to think of temporary files, fsync and renames."""
+    assert written(parse(path)) == (["os.fdopen"] if path == SOURCE / "store" / "atomic.py" else [])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "path.write_text('x')", "(folder / 'x').write_bytes(b'')", "open(p, 'w')", "open(p, mode='ab')", "p.open('x')",
+        "Path(p).open('wb')", "os.fdopen(handle, 'r+')",
+    ],
+)  # fmt: skip
+def test_a_write_of_ones_own_is_found(bad: str) -> None:
+    assert written(ast.parse(bad))
 
 
 def test_the_search_follows_every_kind_of_import() -> None:

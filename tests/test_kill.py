@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import attndyn
@@ -61,6 +62,25 @@ def finish(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def assert_loads(folder: Path) -> None:
+    """Whatever was killed: there is no run yet, or it can be read, down to the last trace."""
+    if not (folder / "run.json").exists():
+        return
+    run = attndyn.Run(folder)
+    metrics = run.metrics
+    assert metrics.column_names == ["condition", "replica", "step", "metric", "value"]
+    assert isinstance(run.claims, list)
+    for entry in run.info["replicas"]:
+        condition, replica = entry["condition"], entry["replica"]
+        for step in run.trace_steps(condition, replica):
+            trace = run.trace(condition, replica, step)
+            assert all(np.isfinite(trace[name]).all() for name in ("alpha", "beta"))
+
+
+def assert_no_part(folder: Path) -> None:
+    assert [path for path in folder.rglob("*") if path.name.endswith(".part")] == []
+
+
 def assert_same(folder: Path, whole: Path) -> None:
     traces = [path.relative_to(whole) for path in (whole / "traces").rglob("*.safetensors")]
     assert traces
@@ -91,7 +111,83 @@ def test_sigkill_at_random_moments(tmp_path: Path) -> None:
             continue
         assert process.returncode == -9
         kills += 1
-        if (folder / "run.json").exists():
-            attndyn.Run(folder).metrics  # noqa: B018 (loads, whatever was killed)
+        assert_loads(folder)
     finish(folder)
     assert_same(folder, tmp_path / "whole")
+    for last in tmp_path.iterdir():
+        assert_no_part(last)
+
+
+AT_EVERY_WRITE = """
+import os, signal, sys
+from pathlib import Path
+import pyarrow.parquet, safetensors.torch, scipy.special, scipy.stats  # once, not in every child
+import tests.test_kill as here
+from attndyn import runner
+from attndyn.verbs import run
+
+folder, first, stride = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+runner.SAVE_SECONDS, runner.SAVE_SHARE, runner.SEGMENT_SECONDS = 0.0, float("inf"), 1e-9
+
+def carry_out(name):
+    run("copying", out=folder / name, page=False, length=3, words=5, hidden=4, batch=2, seeds=1, steps=3, every=2)
+
+def kill_at(last):
+    count = 0
+    def counted(name):
+        act = getattr(os, name)
+        def counting(*given, **named):
+            nonlocal count
+            count += 1
+            if count == last:
+                if name == "fsync" and count % 2:  # as where the kernel had written a part of it
+                    size = os.fstat(given[0]).st_size
+                    if not os.path.isdir(f"/proc/self/fd/{given[0]}"):
+                        os.ftruncate(given[0], size // 2)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return act(*given, **named)
+        setattr(os, name, counting)
+    for name in ("fsync", "replace", "unlink", "rmdir", "mkdir"):
+        counted(name)
+    carry_out(f"killed-{last}")
+
+def in_a_child(act, *given):
+    child = os.fork()  # this process has no threads, and torch is loaded already
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        act(*given)
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+def take_up(last):
+    killed = folder / f"killed-{last}"
+    here.assert_loads(killed)
+    carry_out(killed.name)
+    here.assert_same(killed, folder / "whole")
+    here.assert_no_part(killed)
+
+assert in_a_child(carry_out, "whole") == 0
+kills, last = 0, first
+while (code := in_a_child(kill_at, last)) == -9:
+    assert in_a_child(take_up, last) == 0, last
+    kills, last = kills + 1, last + stride
+assert code == 0, code
+print(kills)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "stride", "fewest"), [(3, 17, 4), pytest.param(1, 1, 80, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_sigkill_at_every_write(tmp_path: Path, first: int, stride: int, fewest: int) -> None:
+    """Before each call that changes the disk, until a run comes to its end: not one of them leaves a folder that does
+    not load, or that continues to other bytes."""
+    words = [sys.executable, "-c", AT_EVERY_WRITE, str(tmp_path), str(first), str(stride)]
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= fewest

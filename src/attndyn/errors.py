@@ -19,6 +19,11 @@ class RunError(Exception):
     """Something failed while running. What was finished before stays readable. Exit code 1."""
 
 
+def first_line(error: Exception) -> str:
+    """What another library says, short enough for our sentence; its name where it says nothing."""
+    return next(filter(None, str(error).splitlines()), type(error).__name__)
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """What to say after a name that is not known: the nearest one that is, or all of them."""
     from difflib import get_close_matches

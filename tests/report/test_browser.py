@@ -30,6 +30,58 @@ pytestmark = [
 ]
 
 
+PAPER = {"width": 794, "height": 1123}
+"""A4 at 96 dots an inch."""
+CUT = """() => [...document.querySelectorAll("body, section, pre, main table, main td, .scroll, .chart, .panel, .line")]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== "visible"
+        || one.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+    .map((one) => one.tagName + "." + one.className)"""
+HIDDEN = """() => [...document.querySelectorAll("details > :not(summary), output.step, .verdict, figcaption")]
+    .filter((one) => one.textContent.trim() && !one.checkVisibility({contentVisibilityAuto: true}))
+    .map((one) => one.textContent.trim().slice(0, 40))"""
+DARKEST = """() => [...document.querySelectorAll("h1, p, td, dd, svg text")].map((one) => {
+    const style = getComputedStyle(one);
+    return Math.min(...(one.tagName === "text" ? style.fill : style.color).match(/[0-9.]+/g).slice(0, 3).map(Number));
+})"""
+TOOLTIP = "#vg-tooltip-element.visible"
+
+
+def on_paper(page) -> None:
+    """What is printed is whole: nothing is cut off, folded away or as light as on a dark screen, and the step of every
+    slider can be read."""
+    page.mouse.move(0, 0)
+    page.emulate_media(media="print")
+    page.set_viewport_size(PAPER)
+    page.wait_for_function(f"Math.max(...({DARKEST})()) < 130")
+    page.wait_for_timeout(250)
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(HIDDEN) == []
+    for controls in page.locator(".controls").all():
+        assert controls.locator("output.step").inner_text() in controls.inner_text()
+        assert not controls.locator("input[type=range]").is_visible()
+
+
+ON_THE_LINE = """(path, share) => {
+    const point = path.getPointAtLength(share * path.getTotalLength()).matrixTransform(path.getScreenCTM());
+    return [point.x, point.y];
+}"""
+
+
+def hover(page, chart) -> str:
+    """Moves along the lines and points of a chart until a tooltip shows itself."""
+    chart.scroll_into_view_if_needed()
+    marks = chart.locator("svg .mark-line path, svg .mark-symbol.role-mark path, svg .mark-rect.role-mark path").all()
+    for mark in [*marks[-1:], *marks[:5]]:
+        box = mark.bounding_box()
+        inside = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+        for point in (*(mark.evaluate(ON_THE_LINE, share) for share in (0.5, 1.0, 0.0, 0.75)), inside):
+            page.mouse.move(*point)
+            page.wait_for_timeout(60)
+            if page.locator(TOOLTIP).count():
+                return page.locator(TOOLTIP).inner_text()
+    return ""
+
+
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """A function that opens the page at a width, and the list of what went wrong there."""
@@ -186,4 +238,30 @@ def test_maps_of_a_pair_stand_side_by_side_and_share_the_cell(opened, width: int
     assert all(canvas.evaluate(PIXELS) != old for canvas, old in zip(maps, marked, strict=True))
     page.get_by_role("checkbox", name="outline the gold links").uncheck()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert troubles == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_chart_says_what_is_under_the_mouse(opened, scheme: str) -> None:
+    open_page, troubles = opened
+    page = open_page(scheme=scheme)
+    for chart in page.locator(".chart").all():
+        assert "condition" in hover(page, chart)
+        page.mouse.move(0, 0)
+        page.wait_for_selector(TOOLTIP, state="detached")
+    assert troubles == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_on_paper(opened, scheme: str) -> None:
+    open_page, troubles = opened
+    page = open_page(scheme=scheme)
+    slider = page.locator(".maps").get_by_role("slider", name="training step")
+    slider.focus()
+    slider.press("Home")
+    on_paper(page)
+    assert page.locator(".maps output.step").inner_text() == "0", "what was chosen on the screen is printed"
+    assert page.get_by_text("Fisher's exact test of the share").first.is_visible(), "how a claim is judged"
+    page.emulate_media(media="screen")
+    page.wait_for_function(f"(Math.max(...({DARKEST})()) > 130) == {'true' if scheme == 'dark' else 'false'}")
     assert troubles == []

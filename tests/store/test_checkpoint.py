@@ -1,6 +1,7 @@
 """Saves: the newest whole one counts, whatever happened to the others."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,38 @@ def test_a_full_disk_leaves_the_saves_before_and_no_part(tmp_path: Path, listing
     assert listing(tmp_path) == before
     assert not list((tmp_path / "checkpoints").glob(".*"))
     assert checkpoint.latest(tmp_path).number == 2
+
+
+def test_a_save_becomes_visible_by_one_rename_when_all_of_it_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks before that rename sees the save before; after it, all files of the new one."""
+    write(tmp_path, 1)
+    done: list[str] = []
+    seen: list[int] = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted_fsync(handle: int) -> None:
+        done.append(f"sync {Path(os.readlink(f'/proc/self/fd/{handle}')).name.split('.')[1:2] or 'folder'}")
+        seen.append(checkpoint.latest(tmp_path).number)
+        fsync(handle)
+
+    def noted_replace(source, target) -> None:
+        seen.append(checkpoint.latest(tmp_path).number)
+        done.append(f"rename to {Path(target).name}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    write(tmp_path, 2)
+    assert done[-2:] == ["rename to save-000002", "sync folder"]
+    names = [line.removeprefix("rename to ") for line in done[:-2] if line.startswith("rename")]
+    assert names == [STATE, ROWS, MANIFEST]
+    for name in names:  # data before its rename, and the folder after it
+        place = done.index(f"rename to {name}")
+        assert done[place - 1].startswith("sync [")
+        assert done[place + 1].startswith("sync")
+    assert seen == [1] * (len(seen) - 1) + [2]
 
 
 def test_the_manifest_is_json(tmp_path: Path) -> None:

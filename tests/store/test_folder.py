@@ -205,6 +205,20 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
         pass
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next_and_nothing_else(tmp_path: Path, listing) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".mine.part").write_text("linked")
+    (tmp_path / "figures").symlink_to(tmp_path / "other")
+    kept = [".download.part", "notes.part", "traces/chunk-000/step-000000.safetensors"]
+    left = [f".{INFO}.ab12.part", f".{METRICS}.part", "traces/chunk-000/.step-000002.safetensors.x_9.part",
+            "checkpoints/.save-000003.part/state.safetensors"]  # fmt: skip
+    for name in (*kept, *left):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("half")
+    with lock(tmp_path):
+        assert listing(tmp_path) == sorted([*kept, ".lock", "other/.mine.part"])
+
+
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     with pytest.raises(UserError, match=f"cannot write to {names_file(tmp_path / 'file')}"), lock(tmp_path / "file"):

@@ -22,6 +22,7 @@ from tests.sweeping.tiny import LEARNABILITY, contents, options, tables
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.sockets,
     pytest.mark.timeout(600),
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'attndyn[ray]'"),
 ]

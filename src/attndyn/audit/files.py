@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attndyn.errors import UserError
+from attndyn.errors import UserError, first_line
 from attndyn.watching.posthoc import read_weights
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _open(path: Path) -> Any:
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
 
 
 def _layouts(path: Path) -> dict[str, Layout]:

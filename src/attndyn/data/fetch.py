@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from attndyn.errors import RunError, UserError
+from attndyn.errors import RunError, UserError, first_line
 from attndyn.store import atomic
 from attndyn.tasks.corpora import Corpus, Hub
 from attndyn.tasks.draws import shuffled
@@ -176,10 +176,6 @@ def chosen(rows: Any, draw: int | None) -> Iterable[Any]:
     if draw is None or len(rows) <= draw:
         return rows
     return rows.select(sorted(shuffled(len(rows), SEED)[:draw].tolist()))
-
-
-def first_line(error: Exception) -> str:
-    return next(filter(None, str(error).splitlines()), type(error).__name__)
 
 
 def pick(row: Any, column: str) -> Any:

@@ -1,11 +1,16 @@
 """Writing so that a reader sees the old file or the new one, never a part of one."""
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+PART = ".part"
+"""How the names of unfinished files and folders end; they begin with a dot."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -19,22 +24,34 @@ def sync_folder(folder: Path) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Temporary file in the same folder, fsync, rename. On an error the old file stands and no part is left."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    with _told(path, len(data)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _told(path: Path, size: int) -> Iterator[None]:
+    """A full disk says neither where it is nor what did not fit."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)  # a full disk does not say which file it was
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            what = f"{error.strerror} for the {size:,} bytes of {path.name}"
+            raise OSError(error.errno, what, str(path.parent)) from error
+        error.filename = error.filename or str(path)
         raise
-    sync_folder(path.parent)
 
 
 def write_json(path: Path, value: Any) -> None:

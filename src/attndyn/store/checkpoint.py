@@ -62,8 +62,10 @@ def write(folder: Path, save: Save) -> None:
         final = saves / f"save-{save.number:06d}"
         shutil.rmtree(final, ignore_errors=True)  # a damaged one that was passed over
         os.replace(part, final)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)
+        if isinstance(error, OSError):
+            error.filename = str(saves)
         raise
     atomic.sync_folder(saves)
     for old in _saves(folder)[KEPT:]:

@@ -14,12 +14,14 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attndyn.errors import Busy, UserError
+from attndyn.errors import Busy, UserError, first_line
+from attndyn.store.atomic import PART
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +50,7 @@ class Run:
             try:
                 return from_parquet((self.path / METRICS).read_bytes())
             except (OSError, ValueError) as error:
-                raise UserError(f"{self.path / METRICS} cannot be read: {error}") from error
+                raise UserError(f"{self.path / METRICS} cannot be read: {first_line(error)}") from error
         save = latest(self.path)
         return to_table([]) if save is None else from_parquet(save.rows)
 
@@ -137,7 +139,7 @@ def _open(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="numpy") as file:
             yield file
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read as a trace: {error}") from error
+        raise UserError(f"{path} cannot be read as a trace: {first_line(error)}") from error
 
 
 def read_json(path: Path) -> Any:
@@ -172,9 +174,21 @@ def lock(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise Busy(f"another process is working in {folder}; wait for it or choose another --out") from None
+        _remove_parts(folder)
         yield
     finally:
         os.close(handle)
+
+
+def _remove_parts(folder: Path) -> None:
+    """What a killed writer left unfinished: the lock is ours, so nobody is still writing it."""
+    inside = [folder / name for name in FOLDERS if not (folder / name).is_symlink()]
+    own = [part for name in FILES for part in folder.glob(f".{name}*{PART}")]
+    for part in [*own, *(part for place in inside for part in place.rglob(f".*{PART}"))]:
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def is_locked(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-from attndyn.errors import Busy, UserError
+from attndyn.errors import Busy, UserError, first_line
 from attndyn.provenance import Device, settings_of
 from attndyn.store.folder import lock
 from attndyn.sweeping.cells import BUSY, Cell, Told, Way, count, failed_needs
@@ -205,7 +205,3 @@ def check_reached(address: str) -> None:
 def machines(ray: Any) -> str:
     count = sum(node["Alive"] for node in ray.nodes())
     return f"{count} machine{'s' * (count != 1)}"
-
-
-def first_line(error: Exception) -> str:
-    return next(filter(None, str(error).splitlines()), type(error).__name__)

@@ -65,7 +65,8 @@ def read_vectors(path: Path | str, wanted: Container[str] | None = None) -> Vect
             continue
         seen.add(word)
         try:
-            vector = np.array(rest.split(" "), dtype=np.float32)
+            with np.errstate(over="ignore"):  # what is too large is no number, and is refused below
+                vector = np.array(rest.split(" "), dtype=np.float32)
         except ValueError:
             vector = np.array([np.nan])
         if not np.isfinite(vector).all():

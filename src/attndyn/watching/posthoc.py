@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from attndyn.errors import RunError, UserError, nearest
+from attndyn.errors import RunError, UserError, first_line, nearest
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -131,7 +131,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         found: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
-        raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
     except Exception as error:  # torch raises pickle's own error, a class that nothing here may import
         raise UserError(f"{path} holds more than weights, or is no checkpoint; it was not opened further") from error
     for key in ("state_dict", "model", "model_state_dict"):

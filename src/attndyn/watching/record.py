@@ -6,6 +6,7 @@ traces/chunk-000/…             α, β and Δ of the first examples, as `attndy
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,6 +54,8 @@ class Record:
                 for step in self.steps():
                     writer.write_table(pq.read_table(self.readings / f"step-{step:06d}.parquet"))
                 writer.write_table(extra)
+            with open(part, "rb") as file:
+                os.fsync(file.fileno())
             part.replace(self.folder / METRICS)
         finally:
             part.unlink(missing_ok=True)

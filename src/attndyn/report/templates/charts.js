@@ -2,7 +2,7 @@
 // Draws each chart at the width of its place, in the light or the dark theme.
 (() => {
   const look = JSON.parse(document.getElementById("look").textContent);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const dark = matchMedia("screen and (prefers-color-scheme: dark)");
   const charts = [...document.querySelectorAll(".chart")].map((place) => ({
     place,
     spec: JSON.parse(place.querySelector("script").textContent),

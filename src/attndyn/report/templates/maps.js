@@ -2,7 +2,7 @@
 // Draws attention and probe maps. Tokens reach the page as canvas text or textContent only, never as HTML.
 (() => {
   const look = JSON.parse(document.getElementById("look").textContent);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const dark = matchMedia("screen and (prefers-color-scheme: dark)");
   const views = [];
 
   const mode = () => look[dark.matches ? "dark" : "light"];
