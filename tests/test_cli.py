@@ -13,19 +13,10 @@ import pytest
 from attndyn import __version__
 from attndyn.cli import main
 from attndyn.studies import STUDIES, find
+from tests.command import call
 from tests.studies.tiny import make_tiny
 
 TINY = ["--length", "4", "--words", "6", "--hidden", "8", "--batch", "8", "--seeds", "2", "--steps", "6"]
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Exit code, standard output, standard error."""
-    code = 0
-    try:
-        main([str(word) for word in words])
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    return code, *capsys.readouterr()
 
 
 @pytest.fixture(scope="module")

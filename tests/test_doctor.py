@@ -9,22 +9,13 @@ from typing import Any
 import pytest
 
 from attndyn import __version__, doctor, verbs
-from attndyn.cli import main
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = 0
-    try:
-        main(["doctor", *words])
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    return code, *capsys.readouterr()
+from tests.command import call
 
 
 def test_all_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
     import torch
 
-    code, out, err = call(capsys, "--json")
+    code, out, err = call(capsys, "doctor", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["attndyn"] == __version__
@@ -47,7 +38,7 @@ def test_missing_extras_are_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: 
         return ["torch>=2.6", 'no-such-package>=3; extra == "hub"', 'attndyn[hub]; extra == "dev"', "numpy"]
 
     monkeypatch.setattr(metadata, "requires", requires)
-    code, out, _ = call(capsys)
+    code, out, _ = call(capsys, "doctor")
     assert code == 0
     assert "[hub]      no-such-package missing" in out
     assert f"numpy {metadata.version('numpy')}" in out
@@ -64,7 +55,7 @@ def test_it_works_where_attndyn_is_not_installed_and_data_are_damaged(
     monkeypatch.setattr(metadata, "requires", requires)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ATTNDYN_DATA", str(tmp_path / "gone"))
-    code, out, _ = call(capsys)
+    code, out, _ = call(capsys, "doctor")
     assert code == 0
     assert "not installed as a package" in out
     assert "$ATTNDYN_DATA ~/gone: there is no such folder" in out
@@ -76,7 +67,7 @@ def test_other_bytes_fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         return verbs.run(study, out=out, **settings | {"lr": 0.1 if out.name == "second" else 0.2})
 
     monkeypatch.setattr(doctor, "run", another_seed)
-    code, out, err = call(capsys)
+    code, out, err = call(capsys, "doctor")
     assert code == 1
     assert "self-test  failed: two runs of the same study left other bytes in" in out
     assert err.startswith("attndyn: the self-test failed: ")
@@ -86,7 +77,7 @@ def test_other_bytes_fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def test_without_torch_it_still_speaks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    code, out, err = call(capsys)
+    code, out, err = call(capsys, "doctor")
     assert code == 1
     assert "torch      ModuleNotFoundError: import of torch halted" in out
     assert "Traceback" not in err
@@ -94,6 +85,6 @@ def test_without_torch_it_still_speaks(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 @pytest.mark.parametrize(("word", "says"), [("now", "doctor takes no 'now'"), ("--jsn", "did you mean '--json'?")])
 def test_a_mistake_is_one_sentence(word: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = call(capsys, word)
+    code, out, err = call(capsys, "doctor", word)
     assert (code, out) == (2, "")
     assert says in err

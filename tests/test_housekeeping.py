@@ -4,15 +4,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attndyn import runner, verbs
-from attndyn.cli import main
 from attndyn.store.folder import lock
 from attndyn.store.metrics import Row, to_parquet
+from tests import command
 
 TINY: dict[str, Any] = {"length": 4, "words": 6, "hidden": 8, "batch": 8, "seeds": 2, "steps": 6}
 Call = Callable[..., tuple[int, str, str]]
@@ -20,15 +21,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*words: Any) -> tuple[int, str, str]:
-        code = 0
-        try:
-            main([str(word) for word in words])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(command.call, capsys)
 
 
 @pytest.fixture(scope="module")

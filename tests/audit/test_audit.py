@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from attndyn.audit import audit, scan
-from attndyn.cli import main
+from tests.command import call
 
 Weights = dict[str, Tensor]
 SHAPES = {"embed": (30, 8), "layers.0.weight": (8, 8), "layers.1.weight": (16, 8), "norm": (8,), "scale": ()}
@@ -61,15 +61,6 @@ def write_shards(folder: Path, series: list[Weights]) -> list[Path]:
 
 def kinds(paths: list[Path]) -> list[tuple[str, list[int]]]:
     return [(item["kind"], item["steps"]) for item in audit(paths)["findings"]]
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: Any) -> tuple[int, str, str]:
-    code = 0
-    try:
-        main(["audit", *map(str, words)])
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    return code, *capsys.readouterr()
 
 
 walks = st.fixed_dictionaries(
@@ -255,22 +246,22 @@ def test_every_kind_of_file_gives_the_same_answer(tmp_path: Path) -> None:
 def test_the_command_prints_a_table_and_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = made(6)
     paths = write(tmp_path, series)
-    assert call(capsys, *paths) == (
+    assert call(capsys, "audit", *paths) == (
         0, "6 checkpoints, steps 0 to 500, 7 tensors, 446 numbers each: nothing found\n", ""
     )  # fmt: skip
     series[5] = series[1]
-    code, out, err = call(capsys, *reversed(write(tmp_path, series)))
+    code, out, err = call(capsys, "audit", *reversed(write(tmp_path, series)))
     assert (code, err) == (1, "")
     assert "each: 1 finding\n" in out
     assert re.search(r"duplicate +100, 500 +hold the same weights, bit for bit", out)
-    code, out, _ = call(capsys, *paths, "--json")
+    code, out, _ = call(capsys, "audit", *paths, "--json")
     found = json.loads(out)
     assert code == 1
     assert found["findings"] == [
         {"kind": "duplicate", "steps": [100, 500], "what": "hold the same weights, bit for bit"}
     ]
     assert [item["step"] for item in found["checkpoints"]] == [0, 100, 200, 300, 400, 500]
-    assert "usage: attndyn audit" in call(capsys, "--help")[1]
+    assert "usage: attndyn audit" in call(capsys, "audit", "--help")[1]
 
 
 class Harmful:
@@ -282,7 +273,7 @@ def test_mistakes_are_answered_in_one_sentence(tmp_path: Path, capsys: pytest.Ca
     good = write(tmp_path, made(2))
 
     def refused(says: str, *words: Any) -> None:
-        code, out, err = call(capsys, *words)
+        code, out, err = call(capsys, "audit", *words)
         assert (code, out) == (2, "")
         assert says in err
         assert len(err.strip().splitlines()) == 1

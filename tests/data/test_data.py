@@ -9,19 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from attndyn.cli import main
 from attndyn.errors import UserError
 from attndyn.tasks.corpora import CORPORA, PACKAGED, checksums
 from attndyn.tasks.presence import locate, obtain
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    code = 0
-    try:
-        main([str(word) for word in words])
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    return code, *capsys.readouterr()
+from tests.command import call
 
 
 @pytest.fixture

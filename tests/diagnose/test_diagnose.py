@@ -8,22 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attndyn.cli import main
 from attndyn.diagnose import Data, diagnose
 from attndyn.diagnose.findings import percent
 from attndyn.errors import UserError
+from tests.command import call
 
 PARTNERS = {"hund": "dog", "katze": "cat", "maus": "mouse", "haus": "house", "baum": "tree", "und": "and"}
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    """Exit code, standard output, standard error."""
-    code = 0
-    try:
-        main(["diagnose", *(str(word) for word in words)])
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    return code, *capsys.readouterr()
 
 
 @pytest.fixture
@@ -49,7 +39,7 @@ def labelled(tmp_path: Path) -> Path:
 
 def test_parallel_text(parallel: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--source", parallel[0], "--target", parallel[1], "--out", tmp_path / "out"]
-    code, out, _ = call(capsys, *words)
+    code, out, _ = call(capsys, "diagnose", *words)
     assert code == 0
     assert "a lot to hold on to: in these 120 pairs" in out.replace("\n", " ")
     assert "1 pairs in which one side has no words" in out
@@ -66,23 +56,23 @@ def test_parallel_text(parallel: tuple[Path, Path], tmp_path: Path, capsys: pyte
     assert found["share"] == pytest.approx(0.75)
     assert found["forward"] == 1
     assert found["checks"]["stays"] == 1
-    assert call(capsys, *words)[0] == 0, "a second run replaces the first"
+    assert call(capsys, "diagnose", *words)[0] == 0, "a second run replaces the first"
 
 
 def test_json_prints_everything_and_writes_nothing(
     parallel: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, _ = call(capsys, "--source", parallel[0], "--target", parallel[1], "--json")
+    code, out, _ = call(capsys, "diagnose", "--source", parallel[0], "--target", parallel[1], "--json")
     assert code == 0
     assert json.loads(out)["kind"] == "parallel"
     assert not (tmp_path / "runs").exists()
-    assert call(capsys, "--source", parallel[0], "--target", parallel[1])[0] == 0
+    assert call(capsys, "diagnose", "--source", parallel[0], "--target", parallel[1])[0] == 0
     assert len(list((tmp_path / "runs" / "diagnose").glob("????????/report.html"))) == 1
 
 
 def test_labelled_text(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "--labelled", labelled, "--out", tmp_path / "out")
+    code, out, _ = call(capsys, "diagnose", "--labelled", labelled, "--out", tmp_path / "out")
     assert code == 0
     assert "100 % of these 80 texts hold a word that by itself speaks for their label" in out.replace("\n", " ")
     found = json.loads((tmp_path / "out" / "diagnosis.json").read_text())
@@ -180,7 +170,7 @@ def test_mistakes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["--task", "iid", "--out", tmp_path], "is not a run folder"),
     ]
     for words, sentence in cases:
-        code, out, error = call(capsys, *words)
+        code, out, error = call(capsys, "diagnose", *words)
         assert (code, out) == (2, ""), words
         assert sentence in error
         assert error.count("\n") == 1

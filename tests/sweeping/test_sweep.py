@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ import pytest
 
 import attndyn
 from attndyn import provenance, runner
-from attndyn.cli import main
 from attndyn.errors import Busy, RunError, UserError
 from attndyn.store.folder import lock
 from attndyn.studies import find
 from attndyn.studies.base import Study
 from attndyn.sweeping import cells as module
 from attndyn.sweeping.cells import Told, Way, cell_of, in_order
+from tests import command as commands
 from tests.studies.tiny import TINY
 from tests.sweeping.tiny import SETTINGS, contents, options, tables
 
@@ -31,15 +32,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*words: Any) -> tuple[int, str, str]:
-        code = 0
-        try:
-            main([str(word) for word in words])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(commands.call, capsys)
 
 
 class Heard(Told):
