@@ -194,6 +194,7 @@ def damaged(data: bytes, where: list[tuple[float, int, bytes]]) -> bytes:
 @example(where=[(0.0, 10**9, b"")])
 @example(where=[(0.5, 10**9, b"")])
 @example(where=[(0.0, 0, b"\xef\xbb\xbf")])
+@example(where=[(0.0, 10**9, b"null")])
 def test_any_bytes_are_read_or_refused(
     reader: str, where: list[tuple[float, int, bytes]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -56,7 +56,10 @@ class Run:
 
     @cached_property
     def claims(self) -> list[dict[str, Any]]:
-        return read_json(self.path / CLAIMS) if (self.path / CLAIMS).exists() else []
+        found = read_json(self.path / CLAIMS) if (self.path / CLAIMS).exists() else []
+        if not isinstance(found, list) or not all(isinstance(claim, dict) for claim in found):
+            raise UserError(f"{self.path / CLAIMS} does not hold a list of claims")
+        return found
 
     def place(self, condition: str, replica: int) -> tuple[Path, int]:
         for index, entry in enumerate([*self.info["replicas"], *self.info.get("borrowed", [])]):
