@@ -141,6 +141,7 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Independent training runs" in out
 
 
+@pytest.mark.slow
 def test_reproduce_prints_the_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

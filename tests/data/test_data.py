@@ -54,6 +54,7 @@ def test_the_checksums_are_those_of_the_collection(shared_data: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_collection_is_whole(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "data", "check", "--data-dir", shared_data, "--json")
     assert (code, err) == (0, "")

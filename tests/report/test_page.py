@@ -108,6 +108,7 @@ def test_the_same_run_gives_the_same_bytes(run: FakeRun) -> None:
     assert built(run) == built(run)
 
 
+@pytest.mark.slow
 def test_a_large_run_stays_below_five_megabytes(tmp_path) -> None:
     run = make_run(tmp_path, seeds=20, steps=400, every=1, length=41)
     curves = [part for part in make_parts() if isinstance(part, Curves)]

@@ -133,6 +133,7 @@ def test_impossible_settings(setting: str, value: int) -> None:
         PieceText(SHIPPED, **{setting: value})
 
 
+@pytest.mark.slow
 def test_the_positions_of_multi30k(shared_data: Path) -> None:
     """The authors' logs count 16,180 target positions; a model trained again gives nearly as many."""
     lengths = {}

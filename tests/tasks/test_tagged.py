@@ -102,6 +102,7 @@ def test_what_is_no_chunking_corpus_is_refused(tmp_path: Path) -> None:
             loaded(TaggedText(corpus))
 
 
+@pytest.mark.slow
 def test_conll2000_has_the_published_parts(shared_data: Path) -> None:
     task = TaggedText("conll2000", str(shared_data))
     examples = loaded(task)
