@@ -46,13 +46,22 @@ DARKEST = """() => [...document.querySelectorAll("h1, p, td, dd, svg text")].map
 TOOLTIP = "#vg-tooltip-element.visible"
 
 
+def until(page, true: str) -> None:
+    """Waits for a condition of the page. Playwright's own waiting evaluates text there, which the page forbids."""
+    for _ in range(200):
+        if page.evaluate(true):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"not within 10 s: {true}")
+
+
 def on_paper(page) -> None:
     """What is printed is whole: nothing is cut off, folded away or as light as on a dark screen, and the step of every
     slider can be read."""
     page.mouse.move(0, 0)
     page.emulate_media(media="print")
     page.set_viewport_size(PAPER)
-    page.wait_for_function(f"Math.max(...({DARKEST})()) < 130")
+    until(page, f"Math.max(...({DARKEST})()) < 130")
     page.wait_for_timeout(250)
     assert page.evaluate(CUT) == []
     assert page.evaluate(HIDDEN) == []
@@ -142,7 +151,7 @@ def test_the_slider_changes_the_maps(opened) -> None:
     assert canvas.evaluate(PIXELS) == last
 
     part.get_by_role("button", name="play the steps").click()
-    page.wait_for_function("Number(document.querySelector('.maps output.step').textContent) >= 6")
+    until(page, "Number(document.querySelector('.maps output.step').textContent) >= 6")
     part.get_by_role("button", name="pause").click()
     stopped = part.locator("output.step").inner_text()
     page.wait_for_timeout(300)
@@ -211,7 +220,7 @@ def test_a_word_is_marked_in_every_scoring_and_folds_open_together(opened) -> No
         assert [line.locator("i.at").count() for line in rows.locator(".line").all()] == [1, 1, 1]
         assert page.locator(".line i.at").count() == 3
         rows.locator("summary").first.click()
-        page.wait_for_function("document.querySelectorAll('.line details[open]').length == 3")
+        until(page, "document.querySelectorAll('.line details[open]').length == 3")
         assert rows.locator("summary").first.inner_text() == "… 50 more words"
     assert troubles == []
 
@@ -263,5 +272,5 @@ def test_the_page_on_paper(opened, scheme: str) -> None:
     assert page.locator(".maps output.step").inner_text() == "0", "what was chosen on the screen is printed"
     assert page.get_by_text("Fisher's exact test of the share").first.is_visible(), "how a claim is judged"
     page.emulate_media(media="screen")
-    page.wait_for_function(f"(Math.max(...({DARKEST})()) > 130) == {'true' if scheme == 'dark' else 'false'}")
+    until(page, f"(Math.max(...({DARKEST})()) > 130) == {'true' if scheme == 'dark' else 'false'}")
     assert troubles == []
