@@ -56,7 +56,7 @@ class Learnability(CopyStudy):
     title: ClassVar[str] = "How much co-occurrence does attention need?"
     source: ClassVar[str] = "new; claims of Snell et al., arXiv 2103.07601, sections 3.3, 4.3, A.3, and of the slides"
     demo: ClassVar[dict[str, Any]] = SMALL | {
-        "seeds": 5, "extra": (0, 1, 2, 6, 12), "alphabets": (4, 12), "exponents": (1.0,), "weak": 1,
+        "seeds": 4, "extra": (0, 1, 2, 6, 12), "alphabets": (4, 12), "exponents": (1.0,), "weak": 1,
         "batches": (16,), "proxies": 2,
     }  # fmt: skip
     statements: ClassVar[tuple[Statement, ...]] = STATEMENTS
