@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attndyn.kernels import lstm
+from attndyn.kernels import cluster_lstm, lstm
 
 State = tuple[Float[Tensor, "replica batch hidden"], Float[Tensor, "replica batch hidden"]]
 
@@ -294,10 +294,14 @@ class Recurrence(torch.autograd.Function):
                 start=c.contiguous(),
             )
             kernel, operand = weight.to(dtype), h.to(dtype, copy=True, memory_format=torch.contiguous_format)
-            for time in range(length):
-                lstm.forward(tape, time, product(operand, kernel.mT), inputs, rows, operand)
+            whole = cluster_lstm.fits(kernel, h)
+            if whole:
+                cluster_lstm.forward(*tape, inputs.contiguous(), rows, kernel.contiguous(), operand)
+            else:
+                for time in range(length):
+                    lstm.forward(tape, time, product(operand, kernel.mT), inputs, rows, operand)
         ctx.save_for_backward(*tape, kernel, h)
-        ctx.rows, ctx.count = rows, inputs.shape[1]
+        ctx.rows, ctx.count, ctx.whole = rows, inputs.shape[1], whole
         return tape.states, tape.states[:, :, -1].clone(), tape.cells[:, :, -1].clone()
 
     @staticmethod
@@ -306,11 +310,17 @@ class Recurrence(torch.autograd.Function):
     ) -> tuple[Tensor, None, Tensor | None, Tensor, Tensor, None]:
         *kept, weight, h = ctx.saved_tensors
         tape = lstm.Tape(*kept)
-        d_states, d_cells, d_hidden = d_states.contiguous(), d_cell.clone(), d_last.contiguous()
+        d_states, d_cells, d_hidden = d_states.contiguous(), d_cell.contiguous(), d_last.contiguous()
         d_gates = torch.empty_like(tape.gates, dtype=weight.dtype)
-        for time in reversed(range(d_gates.shape[2])):
-            lstm.backward(tape, time, d_states, d_hidden, d_cells, d_gates)
-            d_hidden = product(d_gates[:, :, time], weight)
+        if ctx.whole:
+            d_hidden, d_cells = cluster_lstm.backward(
+                tape.cells, tape.gates, tape.start, weight.contiguous(), d_states, d_hidden, d_cells, d_gates
+            )
+        else:
+            d_cells = d_cells.clone()
+            for time in reversed(range(d_gates.shape[2])):
+                lstm.backward(tape, time, d_states, d_hidden, d_cells, d_gates)
+                d_hidden = product(d_gates[:, :, time], weight)
         d_weight = None
         if ctx.needs_input_grad[2]:
             before = torch.empty_like(tape.states, dtype=weight.dtype)
