@@ -140,7 +140,8 @@ def test_on_a_gpu(replicas: int, batch: int, length: int, hidden: int, table: in
     with products("fp32"):
         expected, *backward = case.plain(tf32)
     with products("tf32"):
-        assert cluster_lstm.fits(case.weight, case.h)
+        pays = case.shape.pays(torch.cuda.get_device_properties("cuda").multi_processor_count)
+        assert cluster_lstm.fits(case.weight, case.h, length) == (pays and length > 1)
     tape = case.tape()
     cluster_lstm.forward(*tape, case.inputs, case.rows, case.weight, case.h)
     for one, other in zip(tape, expected, strict=True):
@@ -159,13 +160,27 @@ def test_on_a_gpu(replicas: int, batch: int, length: int, hidden: int, table: in
 def test_only_where_products_may_be_tf32() -> None:
     case = Case(1, 2, 2, 64, None, "cuda")
     with products("fp32"):
-        assert not cluster_lstm.fits(case.weight, case.h)
+        assert not cluster_lstm.fits(case.weight, case.h, 2)
     with products("tf32"):
-        assert not cluster_lstm.fits(case.weight.bfloat16(), case.h)
-        assert not cluster_lstm.fits(case.weight[:, :, :48], case.h[:, :, :48])
+        assert not cluster_lstm.fits(case.weight.bfloat16(), case.h, 2)
+        assert not cluster_lstm.fits(case.weight[:, :, :48], case.h[:, :, :48], 2)
 
 
 def test_never_on_a_cpu() -> None:
     case = Case(1, 2, 2, 64, None)
     with products("tf32"):
-        assert not cluster_lstm.fits(case.weight, case.h)
+        assert not cluster_lstm.fits(case.weight, case.h, 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "pays"),
+    [
+        ((6, 16, 256), True),
+        ((60, 32, 256), True),
+        ((3, 128, 256), True),
+        ((4, 128, 256), False),
+        ((10, 455, 256), False),
+    ],
+)
+def test_large_batches_go_by_the_plain_loop(shape: tuple[int, int, int], pays: bool) -> None:
+    assert cluster_lstm.Shape(*shape).pays(132) == pays

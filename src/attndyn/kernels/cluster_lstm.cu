@@ -7,6 +7,9 @@
 //
 // Of its warp's eight rows and four units of a product, a thread holds row `lane / 4` (and the one eight below) and unit
 // `lane % 4`, all four gates: so the cell is computed where the product ends, and the cells never leave their registers.
+//
+// To arrive at a barrier is to wait for all reads and writes begun before it. Those of the device's memory, which nobody
+// in the cluster waits for, are therefore begun between arriving and waiting.
 
 #ifndef EMULATED
 #define BLOCK_MEMORY extern __shared__ float memory[]
@@ -44,16 +47,15 @@ __device__ inline void put(float *place, int block, float x, float y) {
                  :: "r"(address(place, block)), "f"(x), "f"(y) : "memory");
 }
 
-__device__ inline void meet() {  // all threads of the cluster; what was written before is seen after
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
+// All threads of the cluster meet: what was written before they arrive is seen after they have waited
+__device__ inline void arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ inline void wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 __device__ inline float from_lane(float x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
 #endif
 
 constexpr int BLOCKS = HIDDEN / 32, ROWS = 16 * TILES, THREADS = 256;
-constexpr int WIDE = HIDDEN + 4, NARROW = 36, GATES = 4 * 32 + 4;  // of rows in shared memory: no two in one bank
+constexpr int WIDE = HIDDEN + 16, NARROW = 36, GATES = 4 * 32 + 4;  // of rows in shared memory: no two read at once in one bank
 typedef long long Index;
 
 __device__ inline float sigmoid(float x) { return 1.0f / (1.0f + __expf(-x)); }
@@ -80,6 +82,8 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     const Place me(batch);
     constexpr int PAIRS = 2 * TILES, DEEP = HIDDEN / 8;
 
+    // A product's sum may be taken in any order: of 16 states a thread takes four neighbours, two for each of two products
+    auto place = [&](int k) { return k / 2 * 16 + 4 * me.quad + k % 2 * 2; };
     float b[2][DEEP][2];  // columns 2u and 2u + 1 of the first tile are the gates i and f of unit u, of the second g and o
     #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -88,8 +92,8 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
                                      me.group / 2) * HIDDEN;
         #pragma unroll
         for (int k = 0; k < DEEP; k++) {
-            b[half][k][0] = rounded(row[8 * k + me.quad]);
-            b[half][k][1] = rounded(row[8 * k + me.quad + 4]);
+            b[half][k][0] = rounded(row[place(k)]);
+            b[half][k][1] = rounded(row[place(k) + 1]);
         }
     }
     for (int place = threadIdx.x; place < ROWS * HIDDEN; place += THREADS) {
@@ -112,41 +116,37 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         }
     };
     load(0);
-    meet();
+    arrive(), wait();
 
     for (int time = 0; time < length; time++) {
         const float *before = memory + time % 2 * ROWS * WIDE;
         float *after = memory + (time + 1) % 2 * ROWS * WIDE;
         float sum[TILES][2][2][4] = {};  // by tile, half of the gates, and even and odd k: independent chains
         #pragma unroll
-        for (int k = 0; k < DEEP; k++)
+        for (int k = 0; k < DEEP; k += 2)
             #pragma unroll
             for (int tile = 0; tile < TILES; tile++) {
-                const float *row = before + (16 * tile + me.group) * WIDE + 8 * k + me.quad;
-                float a[4] = {row[0], row[8 * WIDE], row[4], row[8 * WIDE + 4]};
-                multiply(sum[tile][0][k % 2], a, b[0][k]);
-                multiply(sum[tile][1][k % 2], a, b[1][k]);
+                const float *row = before + (16 * tile + me.group) * WIDE + place(k);
+                const float4 upper = *(const float4 *)row, lower = *(const float4 *)(row + 8 * WIDE);
+                const float even[4] = {upper.x, lower.x, upper.y, lower.y}, odd[4] = {upper.z, lower.z, upper.w, lower.w};
+                #pragma unroll
+                for (int half = 0; half < 2; half++) {
+                    multiply(sum[tile][half][0], even, b[half][k]);
+                    multiply(sum[tile][half][1], odd, b[half][k + 1]);
+                }
             }
+        float gate[PAIRS][4], state[PAIRS];
         #pragma unroll
         for (int pair = 0; pair < PAIRS; pair++) {
-            float product[4];
             #pragma unroll
-            for (int gate = 0; gate < 4; gate++) {
-                int at = pair % 2 * 2 + gate % 2;
-                product[gate] = sum[pair / 2][gate / 2][0][at] + sum[pair / 2][gate / 2][1][at];
+            for (int part = 0; part < 4; part++) {
+                int at = pair % 2 * 2 + part % 2;
+                float x = sum[pair / 2][part / 2][0][at] + sum[pair / 2][part / 2][1][at] + given[pair][part];
+                gate[pair][part] = part == 2 ? squash(x) : sigmoid(x);
             }
-            float i = sigmoid(product[0] + given[pair][0]), f = sigmoid(product[1] + given[pair][1]);
-            float g = squash(product[2] + given[pair][2]), o = sigmoid(product[3] + given[pair][3]);
-            cell[pair] = f * cell[pair] + i * g;
-            float state = o * squash(cell[pair]);
-            if (me.real(pair)) {
-                Index place = me.sequence(pair) * length + time;
-                float *kept = gates + place * 4 * HIDDEN + me.unit;
-                kept[0] = i, kept[HIDDEN] = f, kept[2 * HIDDEN] = g, kept[3 * HIDDEN] = o;
-                cells[place * HIDDEN + me.unit] = cell[pair];
-                states[place * HIDDEN + me.unit] = state;
-            }
-            float mine = rounded(state);
+            cell[pair] = gate[pair][1] * cell[pair] + gate[pair][0] * gate[pair][2];
+            state[pair] = gate[pair][3] * squash(cell[pair]);
+            float mine = rounded(state[pair]);
             int quad = me.lane - me.quad;
             float4 four;
             four.x = from_lane(mine, quad), four.y = from_lane(mine, quad + 1);
@@ -155,9 +155,20 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
                 for (int block = me.quad; block < BLOCKS; block += 4)
                     put(after + me.row(pair) * WIDE + 32 * me.block + 4 * me.warp, block, four);
         }
+        if (time + 1 < length) arrive();
+        #pragma unroll
+        for (int pair = 0; pair < PAIRS; pair++)
+            if (me.real(pair)) {
+                Index at = me.sequence(pair) * length + time;
+                #pragma unroll
+                for (int part = 0; part < 4; part++)
+                    gates[at * 4 * HIDDEN + part * HIDDEN + me.unit] = gate[pair][part];
+                cells[at * HIDDEN + me.unit] = cell[pair];
+                states[at * HIDDEN + me.unit] = state[pair];
+            }
         if (time + 1 < length) {
             load(time + 1);
-            meet();
+            wait();
         }
     }
 }
@@ -204,23 +215,21 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         }
     };
     load(length - 1);
-    meet();
+    arrive(), wait();
 
     for (int time = length - 1; time >= 0; time--) {
+        float d[PAIRS][4];
         #pragma unroll
         for (int pair = 0; pair < PAIRS; pair++) {
             float i = kept[pair][0], f = kept[pair][1], g = kept[pair][2], o = kept[pair][3];
             float squashed = squash(cell[pair]);
             float dh = given[pair] + from_next[pair], dc = carried[pair] + dh * o * (1.0f - squashed * squashed);
-            float d[4] = {dc * g * i * (1.0f - i), dc * before[pair] * f * (1.0f - f), dc * i * (1.0f - g * g),
-                          dh * squashed * o * (1.0f - o)};
+            d[pair][0] = dc * g * i * (1.0f - i), d[pair][1] = dc * before[pair] * f * (1.0f - f);
+            d[pair][2] = dc * i * (1.0f - g * g), d[pair][3] = dh * squashed * o * (1.0f - o);
             carried[pair] = dc * f;
-            Index place = me.sequence(pair) * length + time;
             #pragma unroll
-            for (int gate = 0; gate < 4; gate++) {
-                if (me.real(pair)) d_gates[place * 4 * HIDDEN + gate * HIDDEN + me.unit] = d[gate];
-                own[me.row(pair) * GATES + 32 * gate + me.local] = rounded(d[gate]);
-            }
+            for (int gate = 0; gate < 4; gate++)
+                own[me.row(pair) * GATES + 32 * gate + me.local] = rounded(d[pair][gate]);
         }
         __syncthreads();
         float sum[TILES][ACROSS][4] = {};
@@ -242,8 +251,15 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
                 put(place, column / 32, sum[tile][n][0], sum[tile][n][1]);
                 put(place + 8 * NARROW, column / 32, sum[tile][n][2], sum[tile][n][3]);
             }
+        arrive();
+        #pragma unroll
+        for (int pair = 0; pair < PAIRS; pair++)
+            #pragma unroll
+            for (int gate = 0; gate < 4; gate++)
+                if (me.real(pair))
+                    d_gates[(me.sequence(pair) * length + time) * 4 * HIDDEN + gate * HIDDEN + me.unit] = d[pair][gate];
         if (time) load(time - 1);
-        meet();
+        wait();
         #pragma unroll
         for (int pair = 0; pair < PAIRS; pair++) {
             from_next[pair] = 0.0f;

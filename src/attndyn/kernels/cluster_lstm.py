@@ -46,9 +46,14 @@ class Shape(NamedTuple):
     def clusters(self) -> int:
         return self.replicas * -(-self.batch // self.rows)
 
+    def pays(self, processors: int) -> bool:
+        """Large batches fill a GPU by themselves, and read the weights of a replica once for all rows: clusters are
+        faster only while a replica has one, or all run at once. A cluster needs neighbours, so a few stay idle."""
+        return self.clusters < 2**16 and (self.batch <= self.rows or 8 * self.clusters * self.blocks <= 7 * processors)
+
     @property
     def forward_memory(self) -> int:
-        return 4 * 2 * self.rows * (self.hidden + 4)
+        return 4 * 2 * self.rows * (self.hidden + 16)
 
     @property
     def backward_memory(self) -> int:
@@ -59,14 +64,17 @@ class Shape(NamedTuple):
         return cuda.compiled(SOURCE, name, numbers, torch.cuda.get_device_capability())
 
 
-def fits(weight: Tensor, h: Tensor) -> bool:
-    """Whether the loop can run here."""
-    if not (weight.is_cuda and weight.dtype == h.dtype == torch.float32 and h.shape[2] in WIDTHS):
+def fits(weight: Tensor, h: Tensor, length: int) -> bool:
+    """Whether the loop can run here, and is the faster one."""
+    if not (weight.is_cuda and weight.dtype == h.dtype == torch.float32 and h.shape[2] in WIDTHS and length > 1):
         return False
-    if not torch.backends.cuda.matmul.allow_tf32 or torch.cuda.get_device_capability(weight.device)[0] < 9:
+    properties = torch.cuda.get_device_properties(weight.device)
+    if not torch.backends.cuda.matmul.allow_tf32 or properties.major < 9:
         return False
     shape = Shape(*h.shape)
-    return _available(shape.hidden, shape.tiles, torch.cuda.get_device_capability(weight.device))
+    return shape.pays(properties.multi_processor_count) and _available(
+        shape.hidden, shape.tiles, (properties.major, properties.minor)
+    )
 
 
 @cache

@@ -294,7 +294,7 @@ class Recurrence(torch.autograd.Function):
                 start=c.contiguous(),
             )
             kernel, operand = weight.to(dtype), h.to(dtype, copy=True, memory_format=torch.contiguous_format)
-            whole = cluster_lstm.fits(kernel, h)
+            whole = cluster_lstm.fits(kernel, h, length)
             if whole:
                 cluster_lstm.forward(*tape, inputs.contiguous(), rows, kernel.contiguous(), operand)
             else:

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -44,7 +45,9 @@ thread_local Cluster *cluster;
 thread_local Block *block;
 static Warp &warp() { return block->warps[threadIdx.x / 32]; }
 static void __syncthreads() { block->barrier.arrive_and_wait(); }
-static void meet() { cluster->barrier.arrive_and_wait(); }
+thread_local std::optional<std::barrier<>::arrival_token> arrived;
+static void arrive() { arrived = cluster->barrier.arrive(); }
+static void wait() { cluster->barrier.wait(std::move(*arrived)); }
 static float rounded(float x) {  // to TF32: ten bits of mantissa, ties away from zero
     return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000u) & ~0x1fffu);
 }
