@@ -3,8 +3,11 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU
 
-from attndyn.measures.translation import bleu
+from attndyn.measures.translation import WordByWord, bleu
 
 REFERENCE = "the quick brown fox jumps over the lazy dog"
 
@@ -34,3 +37,15 @@ def test_the_signature_is_there() -> None:
 def test_as_many_translations_as_references() -> None:
     with pytest.raises(ValueError, match="1 translations for 2 references"):
         bleu([REFERENCE], [REFERENCE, REFERENCE])
+
+
+@given(st.text(st.sampled_from("ab 1.,-'\"&;quotamplg<>!?()/:\u00a0é"), max_size=40))
+def test_words_are_split_as_in_their_line(line: str) -> None:
+    whole = BLEU().tokenizer
+    assert WordByWord(whole)(line).split() == whole(line).split()
+
+
+def test_the_score_is_sacrebleus() -> None:
+    lines = ["a man, 3.5 years old-ish, sits.", "the U.S. won 1,000-2", "no"]
+    other = ["a man 3.5 years old, sits .", "the U.S. won 1,000 - 2", "no ."]
+    assert bleu(lines, other).score == BLEU().corpus_score(lines, [other]).score

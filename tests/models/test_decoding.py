@@ -7,7 +7,7 @@ import torch
 from reference import beam as reference
 from reference.translator import sentences
 
-from attndyn.models import Learned, Translator, Uniform
+from attndyn.models import Learned, Translator, Uniform, decoding
 from attndyn.models.decoding import Translations, translate
 from attndyn.models.translator import TranslatorModel
 from attndyn.tasks.sampler import Batch
@@ -97,3 +97,16 @@ def test_what_does_not_end_is_cut_off() -> None:
     found = translate(model, Learned(), batch, start=START, end=END, beams=2, longest=9)
     assert found.pieces.shape == (1, 4, 9)
     assert (found.pieces != END).all()
+
+
+def test_sentences_that_take_long_go_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most end early; what the others find does not depend on whether those are still there."""
+    kept, of = [], decoding.Beams.of
+    monkeypatch.setattr(decoding.Beams, "of", lambda self, rows: kept.append(len(rows)) or of(self, rows))
+    model, batch = build((0, 4))
+    few = translate(model, Learned(), batch, start=START, end=END, beams=3, longest=12)
+    assert kept
+    monkeypatch.setattr(decoding, "FEW", 10**6)
+    whole = translate(model, Learned(), batch, start=START, end=END, beams=3, longest=12)
+    assert torch.equal(few.pieces, whole.pieces)
+    torch.testing.assert_close(few.scores, whole.scores)

@@ -142,3 +142,33 @@ def test_lstm_replicas_are_bitwise_their_own(vocabulary: int) -> None:
     together, _ = layers.LSTM(copies)(tokens, table)
     alone, _ = layers.LSTM(copies[1:2])(tokens[1:2], table[1:2])
     assert torch.equal(together[1], alone[0])
+
+
+@pytest.mark.parametrize("lies_apart", [False, True])
+def test_rows_are_taken_as_indices_take_them(lies_apart: bool) -> None:
+    """Also where the tables of replicas lie apart, as the parameters in one buffer do."""
+    buffer = torch.randn(3, 7 * 4 + 5, generator=random(0), dtype=torch.float64, requires_grad=True)
+    table = buffer[:, 3 : 3 + 28].view(3, 7, 4)
+    table = table if lies_apart else table.contiguous()
+    assert table.is_contiguous() != lies_apart
+    rows = torch.randint(7, (3, 9), generator=random(1))  # some of them more than once
+    weights = torch.randn(3, 9, 4, generator=random(2), dtype=torch.float64)
+    found, wanted = layers.take(table, rows), table[torch.arange(3)[:, None], rows]
+    assert torch.equal(found, wanted)
+    gradients = [torch.autograd.grad((each * weights).sum(), buffer, retain_graph=True)[0] for each in (found, wanted)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_texts_backwards() -> None:
+    lengths = torch.tensor([[4, 1, 3], [2, 4, 4]])
+    mask = torch.arange(4) < lengths[..., None]
+    order = layers.backwards((3, 4), mask, torch.device("cpu"))
+    x = torch.randn(2, 3, 4, 5, generator=random(0), dtype=torch.float64, requires_grad=True)
+    found = layers.along(x, order)
+    for replica, text in ((0, 0), (0, 1), (1, 2)):
+        length = lengths[replica, text]
+        assert torch.equal(found[replica, text, :length], x[replica, text, :length].flip(0))
+        assert torch.equal(found[replica, text, length:], x[replica, text, length:])
+    assert torch.autograd.gradcheck(lambda given: layers.along(given, order), x)
+    same_for_all = layers.backwards((3, 4), None, torch.device("cpu"))
+    assert torch.equal(layers.along(x, same_for_all), x.flip(2))

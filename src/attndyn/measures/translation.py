@@ -1,7 +1,8 @@
 """How good are translations?"""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 
 class Bleu(NamedTuple):
@@ -23,6 +24,7 @@ def scorer(references: Sequence[str]) -> Callable[[Sequence[str]], Bleu]:
     if not references:
         raise ValueError("there is no reference to compare with")
     metric = BLEU(references=[list(references)])
+    metric.tokenizer = WordByWord(metric.tokenizer)
 
     def score(translations: Sequence[str]) -> Bleu:
         if len(translations) != len(references):
@@ -30,3 +32,14 @@ def scorer(references: Sequence[str]) -> Callable[[Sequence[str]], Bleu]:
         return Bleu(float(metric.corpus_score(list(translations), None).score), str(metric.get_signature()))
 
     return score
+
+
+class WordByWord:
+    """sacrebleu's tokeniser, which splits no line differently for what stands beyond a space: so words that come again
+    and again are split once."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.split, self.signature = cache(tokenizer), tokenizer.signature
+
+    def __call__(self, line: str) -> str:
+        return " ".join(self.split(word) for word in line.split())

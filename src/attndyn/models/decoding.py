@@ -5,7 +5,7 @@ program. One that has ended stays on the beam with its score, which later ones c
 done when the first of its beams has ended.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +20,9 @@ from attndyn.models.translator import Memory, TranslatorModel
 from attndyn.tasks.sampler import Batch
 
 LOOK = 8
-"""Steps after which a GPU is asked whether all sentences are done, and which are recorded together as one graph."""
+"""Steps after which a GPU is asked which sentences are done, and which are recorded together as one graph."""
+FEW = 4
+"""When no more than one sentence in so many is not done, in any replica, the search goes on with those alone."""
 
 
 class Translations(NamedTuple):
@@ -46,6 +48,15 @@ class Beams:
     """The place of the next one."""
     hidden: Float[Tensor, "layer replica row hidden"]
     cells: Float[Tensor, "layer replica row hidden"]
+
+    def of(self, sentences: Int[Tensor, " kept"]) -> "Beams":
+        """Of some sentences alone."""
+        alone = {name: getattr(self, name)[:, sentences] for name in ("pieces", "scores", "ended", "read")}
+        shape = self.scores.shape[1:]
+        states = {
+            name: getattr(self, name).unflatten(2, shape)[:, :, sentences].flatten(2, 3) for name in ("hidden", "cells")
+        }
+        return replace(self, **alone, **states)
 
 
 @torch.no_grad()
@@ -75,28 +86,42 @@ def translate(
         cells=torch.stack([c for _, c in state]).repeat_interleave(beams, dim=2),
     )
 
-    def ahead(steps: int, found: Beams) -> Beams:
+    look = LOOK if first.is_cuda else 1
+    mask, left = batch.source_mask, torch.arange(shape[1], device=first.device)
+    best = Translations(found.pieces[:, :, 0].clone(), found.scores[:, :, 0].clone())
+
+    def ahead(mask: Tensor | None, memory: Memory, steps: int, found: Beams) -> Beams:
         for _ in range(steps):
-            found = lengthen(model, rule, batch, memory, found, end)
+            found = lengthen(model, rule, mask, memory, found, end)
         return found
 
-    look = LOOK if first.is_cuda else 1
-    several = Replayed(partial(ahead, look))
-    for _ in range(longest // look):
-        found = several(found)
-        if bool(found.ended[..., 0].all()):
+    search = Replayed(partial(ahead, mask, memory, look))
+    for time in range(0, longest, look):
+        last = time + look >= longest
+        found = ahead(mask, memory, longest - time, found) if last else search(found)
+        waits = (~found.ended[..., 0]).any(dim=0).nonzero()[:, 0]
+        if not last and FEW * len(waits) > len(left):
+            continue
+        best.pieces[:, left], best.scores[:, left] = found.pieces[:, :, 0], found.scores[:, :, 0]
+        if not len(waits):
             break
-    else:
-        found = ahead(longest % look, found)
-    return Translations(found.pieces[:, :, 0].clone(), found.scores[:, :, 0].clone())
+        left, found, memory = left[waits], found.of(waits), Memory(*(part[:, waits] for part in memory))
+        mask = None if mask is None else mask[:, waits]
+        search = Replayed(partial(ahead, mask, memory, look))
+    return best
 
 
 def lengthen(
-    model: TranslatorModel, rule: AttentionRule, batch: Batch, memory: Memory, beams: Beams, end: int
+    model: TranslatorModel,
+    rule: AttentionRule,
+    mask: Bool[Tensor, "replica batch key"] | None,
+    memory: Memory,
+    beams: Beams,
+    end: int,
 ) -> Beams:
     """The best hypotheses that are one piece longer. What has ended goes on with the end token alone, at no cost."""
     states, state = model.step(memory, list(zip(beams.hidden, beams.cells, strict=True)), beams.read)
-    log_p, likeliest = continuations(model, rule, states, batch, beams.scores.shape[2])
+    log_p, likeliest = continuations(model, rule, states, mask, beams.scores.shape[2])
     ended = beams.ended[..., None]
     only = torch.where(torch.arange(log_p.shape[-1], device=log_p.device) == 0, 0.0, -torch.inf).to(log_p.dtype)
     log_p, likeliest = torch.where(ended, only, log_p), torch.where(ended, end, likeliest)
@@ -116,10 +141,14 @@ def lengthen(
 
 
 def continuations(
-    model: TranslatorModel, rule: AttentionRule, states: States, batch: Batch, count: int
+    model: TranslatorModel,
+    rule: AttentionRule,
+    states: States,
+    mask: Bool[Tensor, "replica batch key"] | None,
+    count: int,
 ) -> tuple[Float[Tensor, "replica batch beam best"], Int[Tensor, "replica batch beam best"]]:
     """The likeliest next pieces of each hypothesis with their log probabilities; no more than the beams can hold."""
-    logits = model.read(states, rule(model.scores(states), batch.source_mask))
+    logits = model.read(states, rule(model.scores(states), mask))
     best, likeliest = logits.topk(min(count, logits.shape[-1]), dim=-1)
     return best - logits.logsumexp(dim=-1, keepdim=True), likeliest
 

@@ -77,9 +77,34 @@ class Embedding(Stacked):
 def take(
     table: Float[Tensor, "replica row width"], rows: Int[Tensor, "replica count"]
 ) -> Float[Tensor, "replica count width"]:
-    """Rows of each replica's own table. Its gradient adds row by row, which a GPU can record."""
-    first = table.shape[1] * torch.arange(len(table), device=table.device)
-    return table.flatten(0, 1).index_select(0, (rows + first[:, None]).flatten()).unflatten(0, rows.shape)
+    """Rows of each replica's own table."""
+    taken: Tensor = Taken.apply(table, rows)
+    return taken
+
+
+class Taken(torch.autograd.Function):
+    """Reads a table where it lies, and adds its gradient row by row, which a GPU can record: PyTorch's own operations
+    copy tables that do not lie one after the other, and copy the zeros that gradients are added to."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = table.shape
+        if table.is_contiguous():
+            return table.view(-1, table.shape[2]).index_select(0, in_one(rows, table.shape)).view(*rows.shape, -1)
+        return table[torch.arange(len(table), device=table.device)[:, None], rows]
+
+    @staticmethod
+    def backward(ctx: Any, d_taken: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        d_table = d_taken.new_zeros(ctx.shape)
+        d_table.view(-1, ctx.shape[2]).index_add_(0, in_one(rows, ctx.shape), d_taken.flatten(0, 1))
+        return d_table, None
+
+
+def in_one(rows: Int[Tensor, "replica count"], shape: Sequence[int]) -> Int[Tensor, " rows"]:
+    """Where rows of tables lie if the tables lie one after the other."""
+    return (rows + shape[1] * torch.arange(len(rows), device=rows.device)[:, None]).flatten()
 
 
 class LayerNorm(Stacked):
@@ -258,10 +283,30 @@ def backwards(
 def along(
     x: Float[Tensor, "replica batch length width"], order: Int[Tensor, "#replica batch length"]
 ) -> Float[Tensor, "replica batch length width"]:
-    """The positions of each text in another order."""
-    batch, length = x.shape[1:3]
-    first = length * torch.arange(batch, device=x.device)[:, None]
-    return take(x.flatten(1, 2), (order + first).flatten(1).expand(len(x), -1)).unflatten(1, (batch, length))
+    """The positions of each text in another order, which undoes itself, as `backwards` does."""
+    ordered: Tensor = Ordered.apply(x, order)
+    return ordered
+
+
+class Ordered(torch.autograd.Function):
+    """The gradient of an order that undoes itself is that order again: nothing needs to be added up."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor) -> Tensor:
+        ctx.save_for_backward(order)
+        return ordered(x, order)
+
+    @staticmethod
+    def backward(ctx: Any, d_ordered: Tensor) -> tuple[Tensor, None]:
+        return ordered(d_ordered, *ctx.saved_tensors), None
+
+
+def ordered(
+    x: Float[Tensor, "replica batch length width"], order: Int[Tensor, "#replica batch length"]
+) -> Float[Tensor, "replica batch length width"]:
+    first = x.shape[2] * torch.arange(x.shape[1], device=x.device)[:, None]
+    places = in_one((order + first).flatten(1).expand(len(x), -1), (len(x), x.shape[1] * x.shape[2]))
+    return x.flatten(0, 2).index_select(0, places).view_as(x)
 
 
 class Recurrence(torch.autograd.Function):
