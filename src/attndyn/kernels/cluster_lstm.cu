@@ -8,14 +8,14 @@
 // Of its warp's eight rows and four units of a product, a thread holds row `lane / 4` (and the one eight below) and unit
 // `lane % 4`, all four gates: so the cell is computed where the product ends, and the cells never leave their registers.
 //
-// The cluster has no barrier inside the loop: that would wait for the device's memory too. What is put counts its bytes at
-// a signal of the block that gets it, and who reads awaits the signal. Each tile of 16 rows has its own, so that one is
+// The cluster has no barrier inside the loop: it would wait for the device's memory too. What is put counts its bytes at a
+// signal of the block that gets it, and who reads awaits the signal. Each tile of 16 rows has its own, so that one tile is
 // computed while the other is on its way. There are two buffers for what is put, in turn. Nobody puts into one that is
 // still read: to put at one position a warp needs what all warps put at the position before, after they had read.
 //
 // The device's memory is read and written in whole rows of the block's units, by way of a stage in shared memory, where
 // what was computed at a position replaces what it was computed from. Again there are two: while one position is computed,
-// the next one's rows come in. A warp moves the four gates of one row at a time, and two single values of two rows.
+// the rows of the next come in. A warp moves the four gates of one row at a time, and two single values of two rows.
 
 #ifndef EMULATED
 #define BLOCK_MEMORY extern __shared__ __align__(128) float memory[]
@@ -39,12 +39,12 @@ __device__ inline float inverse(float x) {
 }
 
 // c += a b for a 16×8 tile a, an 8×8 tile b and a 16×8 tile c, spread over a warp as PTX prescribes
-__device__ inline void multiply(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+__device__ inline void multiply(float (&c)[4], float4 a, const float (&b)[2]) {
     asm volatile(
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
-          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+        : "r"(__float_as_uint(a.x)), "r"(__float_as_uint(a.y)), "r"(__float_as_uint(a.z)),
+          "r"(__float_as_uint(a.w)), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
 __device__ inline float from_lane(float x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
@@ -76,12 +76,13 @@ __device__ inline void expect(float *memory, int signal, int bytes) {
                  :: "r"(address(memory) + 8 * signal), "r"(bytes) : "memory");
 }
 
-// `parity` of how often the signal had been given before
+// `parity` is that of how often the signal had been given before. To acquire within the block is enough, as no shared
+// memory is cached: an acquire of the cluster's shared memory alone compiles to the same.
 __device__ inline void await(float *memory, int signal, int parity) {
     unsigned given;
     do
         asm volatile("{\n\t.reg .pred given;\n\t"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 given, [%1], %2;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 given, [%1], %2;\n\t"
                      "selp.u32 %0, 1, 0, given;\n\t}"
                      : "=r"(given) : "r"(address(memory) + 8 * signal), "r"(parity) : "memory");
     while (!given);
@@ -135,18 +136,11 @@ struct Place {
     }
 };
 
-// Where four neighbouring columns of a row begin in a product's first operand: the rows that a thread reads at once lie
-// side by side, in an order that keeps reads out of one another's banks
-__device__ inline int four(int row, int column, int width) {
-    return ((row / 16 * 8 + row % 8) * (width / 4) + column / 4) * 8 + (row / 8 % 2 ^ row % 2) * 4;
-}
-
-// Of 16 columns a thread takes four, two for each of two products: a sum may be taken in any order. In the lower of its
-// rows neighbours are swapped.
-__device__ inline void operands(const float *upper, const float *lower, float (&even)[4], float (&odd)[4]) {
-    const float4 u = *(const float4 *)upper, l = *(const float4 *)lower;
-    even[0] = u.x, even[1] = l.y, even[2] = u.y, even[3] = l.x;
-    odd[0] = u.z, odd[1] = l.w, odd[2] = u.w, odd[3] = l.z;
+// Where the first operand of products keeps columns `column` and `column + 1` of rows `row` and `row + 8`: as the 16 bytes
+// that a thread takes of a 16×8 tile, and out of the banks that its neighbours read. A sum may be taken in any order, so of
+// 16 columns each thread of a quad takes four, for two products.
+__device__ inline int operand(int tile, int row, int column, int width) {
+    return ((8 * tile + row) * (width / 4) + column / 4) * 8 + (column / 2 % 2 ^ row % 2) * 4;
 }
 
 extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1) lstm_forward(
@@ -170,8 +164,8 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         }
     }
     for (int place = threadIdx.x; place < BUFFER; place += THREADS) {
-        int row = place / HIDDEN, unit = place % HIDDEN, swapped = unit % 4 ^ row / 8 % 2;
-        memory[SIGNALS + four(row, unit, HIDDEN) + swapped] =
+        int row = place / HIDDEN, unit = place % HIDDEN;
+        memory[SIGNALS + operand(row / 16, row % 8, unit, HIDDEN) + unit % 2 * 2 + row / 8 % 2] =
             me.real(row) ? rounded(start_h[me.sequence(row) * HIDDEN + unit]) : 0.0f;
     }
     float cell[2 * TILES];
@@ -179,8 +173,9 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     for (int pair = 0; pair < 2 * TILES; pair++)
         cell[pair] = me.real(me.row(pair)) ? start_c[me.sequence(me.row(pair)) * HIDDEN + me.unit] : 0.0f;
 
-    // A thread gives the states of row `half`, four units, to every other block: its neighbour does those of the other row
-    int half = me.quad % 2, mine = SIGNALS + four(8 * half + me.group, 32 * me.block + 4 * me.warp, HIDDEN);
+    // Of the warp's four units the even lanes of a quad put the first two, the odd ones the others, each to half of the blocks
+    const int put_from = me.lane - me.quad + me.quad % 2 * 2;
+    const int put_at = SIGNALS + operand(0, me.group, 32 * me.block + 4 * me.warp + me.quad % 2 * 2, HIDDEN);
     Memory others[BLOCKS / 2];
     #pragma unroll
     for (int n = 0; n < BLOCKS / 2; n++) others[n] = memory_of((me.block + me.quad / 2 + 2 * n) % BLOCKS, memory);
@@ -221,23 +216,20 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
                 gate[place / 4][place % 4] = stage[me.row(2 * tile + place / 4) * STAGE + place % 4 * 32 + me.local];
             if (time) {
                 int signal = time % 2 * TILES + tile;
-                await(memory, signal, (time - 1) / 2 % 2);
+                await(memory, signal, (time - 1) >> 1 & 1);
                 if (threadIdx.x == 0) expect(memory, signal, BYTES);
             }
             const float *before = memory + SIGNALS + time % 2 * BUFFER;
-            const float *upper = before + four(16 * tile + me.group, 4 * me.quad, HIDDEN);
-            const float *lower = before + four(16 * tile + 8 + me.group, 4 * me.quad, HIDDEN);
+            const float *even = before + operand(tile, me.group, 4 * me.quad, HIDDEN);
+            const float *odd = before + operand(tile, me.group, 4 * me.quad + 2, HIDDEN);
             float sum[2][2][4] = {};  // by half of the gates, and even and odd k: independent chains
             #pragma unroll
-            for (int k = 0; k < DEEP; k += 2) {
-                float even[4], odd[4];
-                operands(upper + 16 * k, lower + 16 * k, even, odd);
+            for (int k = 0; k < DEEP; k += 2)
                 #pragma unroll
                 for (int n = 0; n < 2; n++) {
-                    multiply(sum[n][0], even, b[n][k]);
-                    multiply(sum[n][1], odd, b[n][k + 1]);
+                    multiply(sum[n][0], *(const float4 *)(even + 16 * k), b[n][k]);
+                    multiply(sum[n][1], *(const float4 *)(odd + 16 * k), b[n][k + 1]);
                 }
-            }
             #pragma unroll
             for (int pair = 0; pair < 2; pair++) {
                 #pragma unroll
@@ -251,14 +243,14 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
                 state[pair] = gate[pair][3] * squash(c);
             }
             if (time + 1 < length) {
-                float upper = rounded(state[0]), lower = rounded(state[1]), given[4];
-                #pragma unroll
-                for (int n = 0; n < 4; n++)  // lane n of the quad gives its upper row, to the even lanes; the one beside it its lower
-                    given[n] = from_lane(me.quad == n ? upper : lower, me.lane - me.quad + (n ^ half));
-                int place = mine + (time + 1) % 2 * BUFFER + 16 * tile * HIDDEN;
+                float upper = rounded(state[0]), lower = rounded(state[1]);
+                float4 both;
+                both.x = from_lane(upper, put_from), both.y = from_lane(lower, put_from);
+                both.z = from_lane(upper, put_from + 1), both.w = from_lane(lower, put_from + 1);
                 #pragma unroll
                 for (int n = 0; n < BLOCKS / 2; n++)
-                    put(others[n], place, (time + 1) % 2 * TILES + tile, {given[0], given[1], given[2], given[3]});
+                    put(others[n], put_at + (time + 1) % 2 * BUFFER + 16 * tile * HIDDEN,
+                        (time + 1) % 2 * TILES + tile, both);
             }
             #pragma unroll
             for (int pair = 0; pair < 2; pair++) {
@@ -291,7 +283,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     BLOCK_MEMORY;
     const Place me(batch);
     constexpr int DEEP = 16, ACROSS = HIDDEN / 64, TILE = BLOCKS * 8 * FOUND, BUFFER = TILES * TILE;
-    float *operand = memory + SIGNALS + 2 * BUFFER, *stages = operand + 2 * 16 * 4 * 32;
+    float *operands = memory + SIGNALS + 2 * BUFFER, *stages = operands + 2 * 16 * 4 * 32;
 
     int column = me.warp * (HIDDEN / 8);  // the first hidden unit of the warp's products; they all belong to one block
     float b[ACROSS][DEEP][2];             // the sum is over 32 units, and the four gates of each
@@ -306,7 +298,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         }
     }
     const Memory other = memory_of(column / 32, memory);
-    const int mine = SIGNALS + (me.block * 8 + me.group) * FOUND + 2 * (column % 32 + 2 * me.quad);
+    const int put_at = SIGNALS + (me.block * 8 + me.group) * FOUND + 2 * (column % 32 + 2 * me.quad);
 
     float from_next[2 * TILES], carried[2 * TILES], cell[2 * TILES];
     #pragma unroll
@@ -339,7 +331,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     };
     auto receive = [&](int step, int tile) {
         int signal = step % 2 * TILES + tile;
-        await(memory, signal, step / 2 % 2);
+        await(memory, signal, step >> 1 & 1);
         if (threadIdx.x == 0) expect(memory, signal, BYTES);
         const float *found = memory + SIGNALS + step % 2 * BUFFER + tile * TILE + me.group * FOUND + 2 * me.local;
         float upper = 0.0f, lower = 0.0f;
@@ -362,7 +354,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         float *stage = stages + step % 2 * ROWS * STAGE;
         #pragma unroll
         for (int tile = 0; tile < TILES; tile++) {
-            float *own = operand + (step * TILES + tile) % 2 * 16 * 4 * 32;
+            float *own = operands + (step * TILES + tile) % 2 * 16 * 4 * 32;
             float by_state[2][2], by_cell[2][4], given[2];  // all that does not wait for the position after this one
             #pragma unroll
             for (int pair = 0; pair < 2; pair++) {
@@ -376,35 +368,35 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
                 cell[2 * tile + pair] = before;
             }
             if (step) receive(step - 1, tile);
+            float d[2][4];
             #pragma unroll
             for (int pair = 0; pair < 2; pair++) {
                 float dh = given[pair] + from_next[2 * tile + pair], &c = carried[2 * tile + pair];
-                float dc = c + dh * by_state[pair][0], d[4], r[4];
-                d[0] = dc * by_cell[pair][0], d[1] = dc * by_cell[pair][1], d[2] = dc * by_cell[pair][2];
-                d[3] = dh * by_state[pair][1];
+                float dc = c + dh * by_state[pair][0];
+                d[pair][0] = dc * by_cell[pair][0], d[pair][1] = dc * by_cell[pair][1];
+                d[pair][2] = dc * by_cell[pair][2], d[pair][3] = dh * by_state[pair][1];
                 c = dc * by_cell[pair][3];
                 float *at = stage + me.row(2 * tile + pair) * STAGE + me.local;
                 #pragma unroll
-                for (int gate = 0; gate < 4; gate++) at[32 * gate] = d[gate], r[gate ^ pair] = rounded(d[gate]);
-                *(float4 *)(own + four(8 * pair + me.group, 4 * me.local, 4 * 32)) = {r[0], r[1], r[2], r[3]};
+                for (int gate = 0; gate < 4; gate++) at[32 * gate] = d[pair][gate];
             }
+            #pragma unroll
+            for (int gate = 0; gate < 4; gate += 2)
+                *(float4 *)(own + operand(0, me.group, 4 * me.local + gate, 4 * 32)) = {
+                    rounded(d[0][gate]), rounded(d[1][gate]), rounded(d[0][gate + 1]), rounded(d[1][gate + 1])};
             if (tile == TILES - 1) finish_copies();
             __syncthreads();  // the operand is written; after the last tile also the stage, and the next one is filled
-            const float *upper = own + four(me.group, 4 * me.quad, 4 * 32);
-            const float *lower = own + four(8 + me.group, 4 * me.quad, 4 * 32);
+            const float *even = own + operand(0, me.group, 4 * me.quad, 4 * 32);
+            const float *odd = own + operand(0, me.group, 4 * me.quad + 2, 4 * 32);
             float sum[ACROSS][4] = {};
             #pragma unroll
-            for (int k = 0; k < DEEP; k += 2) {
-                float even[4], odd[4];
-                operands(upper + 16 * k, lower + 16 * k, even, odd);
+            for (int k = 0; k < DEEP; k++)
                 #pragma unroll
-                for (int n = 0; n < ACROSS; n++) multiply(sum[n], even, b[n][k]);
-                #pragma unroll
-                for (int n = 0; n < ACROSS; n++) multiply(sum[n], odd, b[n][k + 1]);
-            }
+                for (int n = 0; n < ACROSS; n++)
+                    multiply(sum[n], *(const float4 *)((k % 2 ? odd : even) + k / 2 * 32), b[n][k]);
             #pragma unroll
             for (int n = 0; n < ACROSS; n++)
-                put(other, mine + step % 2 * BUFFER + tile * TILE + 16 * n, step % 2 * TILES + tile,
+                put(other, put_at + step % 2 * BUFFER + tile * TILE + 16 * n, step % 2 * TILES + tile,
                     {sum[n][0], sum[n][2], sum[n][1], sum[n][3]});
         }
         #pragma unroll

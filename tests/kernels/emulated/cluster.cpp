@@ -78,9 +78,9 @@ static float from_lane(float x, int lane) {
     warp().barrier.arrive_and_wait();
     return found;
 }
-static void multiply(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+static void multiply(float (&c)[4], float4 a, const float (&b)[2]) {
     int lane = threadIdx.x % 32;
-    std::memcpy(warp().a[lane], a, sizeof a);
+    std::memcpy(warp().a[lane], &a, sizeof a);
     std::memcpy(warp().b[lane], b, sizeof b);
     warp().barrier.arrive_and_wait();
     for (int part = 0; part < 4; part++) {
