@@ -8,14 +8,14 @@
 // Of its warp's eight rows and four units of a product, a thread holds row `lane / 4` (and the one eight below) and unit
 // `lane % 4`, all four gates: so the cell is computed where the product ends, and the cells never leave their registers.
 //
-// The cluster has no barrier inside the loop: it would wait for the device's memory too. What is put counts its bytes at a
-// signal of the block that gets it, and who reads awaits the signal. Each tile of 16 rows has its own, so that one tile is
-// computed while the other is on its way. There are two buffers for what is put, in turn. Nobody puts into one that is
+// The cluster has no barrier inside the loop: it would wait for the device's memory too. What is put counts its bytes at
+// a signal of the block that gets it, and who reads awaits the signal. Each tile of 16 rows has its own, so that one tile
+// is computed while the other is on its way. There are two buffers for what is put, in turn. Nobody puts into one that is
 // still read: to put at one position a warp needs what all warps put at the position before, after they had read.
 //
 // The device's memory is read and written in whole rows of the block's units, by way of a stage in shared memory, where
-// what was computed at a position replaces what it was computed from. Again there are two: while one position is computed,
-// the rows of the next come in. A warp moves the four gates of one row at a time, and two single values of two rows.
+// what was computed at a position replaces what it was computed from. Again there are two: while one position is
+// computed, the rows of the next come in. A warp moves the four gates of one row at a time, and two single values of two.
 
 #ifndef EMULATED
 #define BLOCK_MEMORY extern __shared__ __align__(128) float memory[]
@@ -26,15 +26,11 @@ __device__ inline float rounded(float x) {
     return __uint_as_float(bits);
 }
 
-__device__ inline float power_of_two(float x) {
-    float found;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(found) : "f"(x));
-    return found;
-}
-
-__device__ inline float inverse(float x) {
-    float found;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(found) : "f"(x));
+// Exactly 0 for −10⁴ and 1 for 10⁴
+__device__ inline float sigmoid(float x) {
+    float power, found;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(-1.4426950409f * x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(found) : "f"(1.0f + power));
     return found;
 }
 
@@ -64,10 +60,9 @@ __device__ inline Memory memory_of(int block, float *memory) {
     return found;
 }
 
-__device__ inline void make_signals(float *memory, int count) {
-    for (int signal = 0; signal < count; signal++)
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(address(memory) + 8 * signal) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+__device__ inline void make_signal(float *memory, int signal) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;"
+                 :: "r"(address(memory) + 8 * signal) : "memory");
 }
 
 // The signal is given, the next time, when so many bytes have been put
@@ -101,13 +96,11 @@ __device__ inline void finish_copies() { asm volatile("cp.async.wait_all;" ::: "
 #endif
 
 constexpr int BLOCKS = HIDDEN / 32, ROWS = 16 * TILES, THREADS = 256;
-constexpr int SIGNALS = 32;                             // floats at the start of a block's memory, two for a signal
-constexpr int BYTES = 4 * 16 * HIDDEN;                  // that a block gets for a tile and position
-constexpr int STAGE = 6 * 32 + 4, FOUND = 2 * 32 + 8;   // of rows in shared memory: no two read at once in one bank
+constexpr int SIGNALS = 32;                            // floats at the start of a block's memory, two for a signal
+constexpr int BYTES = 4 * 16 * HIDDEN;                 // that a block gets for a tile and position
+constexpr int STAGE = 6 * 32 + 4, FOUND = 2 * 32 + 8;  // of rows in shared memory: no two read at once in one bank
 typedef long long Index;
 
-// σ(−10⁴) is 0 and σ(10⁴) is 1, exactly
-__device__ inline float sigmoid(float x) { return inverse(1.0f + power_of_two(-1.4426950409f * x)); }
 __device__ inline float squash(float x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
 
 // Where a thread works
@@ -136,11 +129,27 @@ struct Place {
     }
 };
 
-// Where the first operand of products keeps columns `column` and `column + 1` of rows `row` and `row + 8`: as the 16 bytes
-// that a thread takes of a 16×8 tile, and out of the banks that its neighbours read. A sum may be taken in any order, so of
-// 16 columns each thread of a quad takes four, for two products.
+// Where the first operand of products keeps columns `column` and `column + 1` of rows `row` and `row + 8`: as the 16
+// bytes that a thread takes of a 16×8 tile, out of the banks that its neighbours read. A sum may be taken in any order,
+// so of 16 columns each thread of a quad takes four, for two products.
 __device__ inline int operand(int tile, int row, int column, int width) {
     return ((8 * tile + row) * (width / 4) + column / 4) * 8 + (column / 2 % 2 ^ row % 2) * 4;
+}
+
+// Writes the gates of a position, or what came in their place; `step` lies between a thread's rows
+__device__ inline void write(const Place &me, const float *stage, float *gates, Index step) {
+    #pragma unroll
+    for (int n = 0; n < 2 * TILES; n++)
+        if (me.real(me.warp + 8 * n))
+            *(float4 *)(gates + n * step) = *(const float4 *)(stage + 8 * n * STAGE + me.gates_stage());
+}
+
+__device__ inline void begin(float *memory) {
+    for (int signal = 0; signal < 2 * TILES && threadIdx.x == 0; signal++) {
+        make_signal(memory, signal);
+        expect(memory, signal, BYTES);
+    }
+    meet();
 }
 
 extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THREADS, 1) lstm_forward(
@@ -151,7 +160,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     constexpr int DEEP = HIDDEN / 8, BUFFER = ROWS * HIDDEN;
     float *stages = memory + SIGNALS + 2 * BUFFER;
 
-    float b[2][DEEP][2];  // columns 2u and 2u + 1 of the first tile are the gates i and f of unit u, of the second g and o
+    float b[2][DEEP][2];  // columns 2u and 2u + 1 of the first half are the gates i and f of unit u, of the other g and o
     #pragma unroll
     for (int half = 0; half < 2; half++) {
         int gate = 2 * half + me.group % 2;
@@ -173,7 +182,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     for (int pair = 0; pair < 2 * TILES; pair++)
         cell[pair] = me.real(me.row(pair)) ? start_c[me.sequence(me.row(pair)) * HIDDEN + me.unit] : 0.0f;
 
-    // Of the warp's four units the even lanes of a quad put the first two, the odd ones the others, each to half of the blocks
+    // Of the warp's four units the even lanes of a quad put the first two, the odd lanes the others
     const int put_from = me.lane - me.quad + me.quad % 2 * 2;
     const int put_at = SIGNALS + operand(0, me.group, 32 * me.block + 4 * me.warp + me.quad % 2 * 2, HIDDEN);
     Memory others[BLOCKS / 2];
@@ -200,11 +209,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
 
     choose(0), fetch(0), finish_copies();
     choose(1), fetch(1), choose(2);
-    if (threadIdx.x == 0) {
-        make_signals(memory, 2 * TILES);
-        for (int signal = 0; signal < 2 * TILES; signal++) expect(memory, signal, BYTES);
-    }
-    meet();
+    begin(memory);
 
     for (int time = 0; time < length; time++) {
         float *stage = stages + time % 2 * ROWS * STAGE;
@@ -262,10 +267,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         }
         finish_copies();
         __syncthreads();  // the stage of this position is written, that of the next one filled
-        #pragma unroll
-        for (int n = 0; n < 2 * TILES; n++)
-            if (me.real(me.warp + 8 * n))
-                *(float4 *)(gates_out + n * gates_step) = *(const float4 *)(stage + 8 * n * STAGE + me.gates_stage());
+        write(me, stage, gates_out, gates_step);
         #pragma unroll
         for (int n = 0; n < TILES; n++)
             if (me.real(me.single_row() + 16 * n))
@@ -282,7 +284,8 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     // its own gates as an operand: [2, 16, 4 * 32]; stages: [2, ROWS, STAGE]
     BLOCK_MEMORY;
     const Place me(batch);
-    constexpr int DEEP = 16, ACROSS = HIDDEN / 64, TILE = BLOCKS * 8 * FOUND, BUFFER = TILES * TILE;
+    constexpr int DEEP = 16, ACROSS = HIDDEN / 64, CHAINS = 4 / ACROSS;  // four sums at a time do not wait for one another
+    constexpr int TILE = BLOCKS * 8 * FOUND, BUFFER = TILES * TILE;
     float *operands = memory + SIGNALS + 2 * BUFFER, *stages = operands + 2 * 16 * 4 * 32;
 
     int column = me.warp * (HIDDEN / 8);  // the first hidden unit of the warp's products; they all belong to one block
@@ -344,11 +347,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     };
     fetch(0), finish_copies();
     fetch(1);
-    if (threadIdx.x == 0) {
-        make_signals(memory, 2 * TILES);
-        for (int signal = 0; signal < 2 * TILES; signal++) expect(memory, signal, BYTES);
-    }
-    meet();
+    begin(memory);
 
     for (int step = 0; step < length; step++) {  // back from the last position
         float *stage = stages + step % 2 * ROWS * STAGE;
@@ -388,21 +387,22 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
             __syncthreads();  // the operand is written; after the last tile also the stage, and the next one is filled
             const float *even = own + operand(0, me.group, 4 * me.quad, 4 * 32);
             const float *odd = own + operand(0, me.group, 4 * me.quad + 2, 4 * 32);
-            float sum[ACROSS][4] = {};
+            float sum[CHAINS][ACROSS][4] = {};
             #pragma unroll
             for (int k = 0; k < DEEP; k++)
                 #pragma unroll
                 for (int n = 0; n < ACROSS; n++)
-                    multiply(sum[n], *(const float4 *)((k % 2 ? odd : even) + k / 2 * 32), b[n][k]);
+                    multiply(sum[k % CHAINS][n], *(const float4 *)((k % 2 ? odd : even) + k / 2 * 32), b[n][k]);
             #pragma unroll
-            for (int n = 0; n < ACROSS; n++)
+            for (int n = 0; n < ACROSS; n++) {
+                #pragma unroll
+                for (int place = 0; place < 4 * (CHAINS - 1); place++)
+                    sum[0][n][place % 4] += sum[1 + place / 4][n][place % 4];
                 put(other, put_at + step % 2 * BUFFER + tile * TILE + 16 * n, step % 2 * TILES + tile,
-                    {sum[n][0], sum[n][2], sum[n][1], sum[n][3]});
+                    {sum[0][n][0], sum[0][n][2], sum[0][n][1], sum[0][n][3]});
+            }
         }
-        #pragma unroll
-        for (int n = 0; n < 2 * TILES; n++)
-            if (me.real(me.warp + 8 * n))
-                *(float4 *)(gates_out + n * gates_step) = *(const float4 *)(stage + 8 * n * STAGE + me.gates_stage());
+        write(me, stage, gates_out, gates_step);
         gates_out -= 4 * HIDDEN;
         fetch(step + 2);
     }

@@ -1,15 +1,14 @@
 // Runs a CUDA kernel that uses clusters on a CPU: every GPU thread is a thread, barriers are barriers, the tensor cores'
 // product is written out, and shared memory starts as NaN. What a thread copies is NaN until it finishes its copies.
 // Built as a library: see tests/kernels/test_cluster_lstm.py.
+#include <atomic>
 #include <barrier>
 #include <bit>
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,19 +28,16 @@ struct Warp {
     float a[32][4], b[32][2], shared[32];
 };
 struct Signal {  // given when one thread has said what to expect and all those bytes have come
-    std::mutex mutex;
-    std::condition_variable changed;
-    int unsaid = 1, bytes = 0, times = 0;
-    void change(int said, int more) {
-        std::lock_guard lock(mutex);
-        unsaid -= said, bytes += more;
-        if (unsaid || bytes) return;
-        unsaid = 1, times++;
-        changed.notify_all();
+    static constexpr int UNSAID = 1 << 24;
+    std::atomic<int> open{UNSAID}, times{0};
+    void change(int bytes) {
+        if (open.fetch_add(bytes, std::memory_order_release) + bytes) return;
+        open.fetch_add(UNSAID, std::memory_order_acquire);
+        times.fetch_add(1, std::memory_order_release);
+        times.notify_all();
     }
     void wait(int parity) {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return times % 2 != parity; });
+        for (int now; (now = times.load(std::memory_order_acquire)) % 2 == parity;) times.wait(now);
     }
 };
 struct Block {
@@ -69,8 +65,7 @@ static void meet() { cluster->barrier.arrive_and_wait(); }
 static float rounded(float x) {  // to TF32: ten bits of mantissa, ties away from zero
     return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000u) & ~0x1fffu);
 }
-static float power_of_two(float x) { return std::exp2(x); }
-static float inverse(float x) { return 1.0f / x; }
+static float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 static float from_lane(float x, int lane) {
     warp().shared[threadIdx.x % 32] = x;
     warp().barrier.arrive_and_wait();
@@ -92,12 +87,12 @@ static void multiply(float (&c)[4], float4 a, const float (&b)[2]) {
 }
 using Memory = Block *;
 static Memory memory_of(int number, float *) { return cluster->blocks.at(number).get(); }
-static void make_signals(float *, int) {}
-static void expect(float *, int signal, int bytes) { block->signals[signal].change(1, bytes); }
+static void make_signal(float *, int) {}
+static void expect(float *, int signal, int bytes) { block->signals[signal].change(bytes - Signal::UNSAID); }
 static void await(float *, int signal, int parity) { block->signals[signal].wait(parity); }
 static void put(Memory there, int place, int signal, float4 x) {
     std::memcpy(&there->memory.at(place), &x, sizeof x);
-    there->signals[signal].change(0, -(int)sizeof x);
+    there->signals[signal].change(-(int)sizeof x);
 }
 thread_local std::vector<std::pair<float *, const float *>> copies;
 static void copy(float *to, const float *from) {
