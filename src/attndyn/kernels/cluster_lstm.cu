@@ -1,21 +1,21 @@
 // The loop over time of an LSTM for stacked replicas, in one launch: `kernels/cluster_lstm.py` says what it computes.
 //
-// A cluster of HIDDEN / 32 blocks runs the loop for one replica and ROWS = 16 TILES of its sequences. Each block owns 32
-// hidden units; its share of the recurrent weights stays in registers from the first position to the last, laid out as
-// operands of the tensor cores. After each position the blocks of a cluster put what the others need into their shared
-// memory. Products are TF32 with sums in fp32; everything else is fp32.
+// A cluster of HIDDEN / 32 blocks runs the loop for one replica and ROWS = 16 TILES of its sequences. Each block owns
+// 32 hidden units; its share of the recurrent weights stays in registers from the first position to the last, laid out
+// as operands of the tensor cores. After each position the blocks of a cluster put what the others need into their
+// shared memory. Products are TF32 with sums in fp32; everything else is fp32.
 //
-// Of its warp's eight rows and four units of a product, a thread holds row `lane / 4` (and the one eight below) and unit
-// `lane % 4`, all four gates: so the cell is computed where the product ends, and the cells never leave their registers.
+// Of its warp's eight rows and four units of a product, a thread holds row `lane / 4` (and the one eight below) and
+// unit `lane % 4`, all four gates: so the cell is computed where the product ends, and never leaves its register.
 //
-// The cluster has no barrier inside the loop: it would wait for the device's memory too. What is put counts its bytes at
-// a signal of the block that gets it, and who reads awaits the signal. Each tile of 16 rows has its own, so that one tile
-// is computed while the other is on its way. There are two buffers for what is put, in turn. Nobody puts into one that is
-// still read: to put at one position a warp needs what all warps put at the position before, after they had read.
+// The cluster has no barrier inside the loop: it would wait for the device's memory too. What is put counts its bytes
+// at a signal of the block that gets it, and who reads awaits the signal. Each tile of 16 rows has its own, so that one
+// is computed while the other is on its way. There are two buffers for what is put, in turn. Nobody puts into one that
+// is still read: to put at one position a warp needs what all warps put at the position before, after they had read.
 //
 // The device's memory is read and written in whole rows of the block's units, by way of a stage in shared memory, where
 // what was computed at a position replaces what it was computed from. Again there are two: while one position is
-// computed, the rows of the next come in. A warp moves the four gates of one row at a time, and two single values of two.
+// computed, the rows of the next come in. A warp moves the four gates of a row at a time, and two single values of two.
 
 #ifndef EMULATED
 #define BLOCK_MEMORY extern __shared__ __align__(128) float memory[]
@@ -95,6 +95,7 @@ __device__ inline void copy(float *to, const float *from) {
 __device__ inline void finish_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #endif
 
+#define EACH(name, count) _Pragma("unroll") for (int name = 0; name < count; name++)
 constexpr int BLOCKS = HIDDEN / 32, ROWS = 16 * TILES, THREADS = 256;
 constexpr int SIGNALS = 32;                            // floats at the start of a block's memory, two for a signal
 constexpr int BYTES = 4 * 16 * HIDDEN;                 // that a block gets for a tile and position
@@ -138,8 +139,7 @@ __device__ inline int operand(int tile, int row, int column, int width) {
 
 // Writes the gates of a position, or what came in their place; `step` lies between a thread's rows
 __device__ inline void write(const Place &me, const float *stage, float *gates, Index step) {
-    #pragma unroll
-    for (int n = 0; n < 2 * TILES; n++)
+    EACH(n, 2 * TILES)
         if (me.real(me.warp + 8 * n))
             *(float4 *)(gates + n * step) = *(const float4 *)(stage + 8 * n * STAGE + me.gates_stage());
 }
@@ -160,14 +160,12 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     constexpr int DEEP = HIDDEN / 8, BUFFER = ROWS * HIDDEN;
     float *stages = memory + SIGNALS + 2 * BUFFER;
 
-    float b[2][DEEP][2];  // columns 2u and 2u + 1 of the first half are the gates i and f of unit u, of the other g and o
-    #pragma unroll
-    for (int half = 0; half < 2; half++) {
+    float b[2][DEEP][2];  // columns 2u and 2u + 1 of one half are the gates i and f of unit u, of the other g and o
+    EACH(half, 2) {
         int gate = 2 * half + me.group % 2;
         const float *row = weight + ((Index)me.replica * 4 * HIDDEN + gate * HIDDEN + 32 * me.block + 4 * me.warp +
                                      me.group / 2) * HIDDEN + 4 * me.quad;
-        #pragma unroll
-        for (int k = 0; k < DEEP; k++) {
+        EACH(k, DEEP) {
             b[half][k][0] = rounded(row[k / 2 * 16 + k % 2 * 2]);
             b[half][k][1] = rounded(row[k / 2 * 16 + k % 2 * 2 + 1]);
         }
@@ -178,28 +176,24 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
             me.real(row) ? rounded(start_h[me.sequence(row) * HIDDEN + unit]) : 0.0f;
     }
     float cell[2 * TILES];
-    #pragma unroll
-    for (int pair = 0; pair < 2 * TILES; pair++)
+    EACH(pair, 2 * TILES)
         cell[pair] = me.real(me.row(pair)) ? start_c[me.sequence(me.row(pair)) * HIDDEN + me.unit] : 0.0f;
 
     // Of the warp's four units the even lanes of a quad put the first two, the odd lanes the others
     const int put_from = me.lane - me.quad + me.quad % 2 * 2;
     const int put_at = SIGNALS + operand(0, me.group, 32 * me.block + 4 * me.warp + me.quad % 2 * 2, HIDDEN);
     Memory others[BLOCKS / 2];
-    #pragma unroll
-    for (int n = 0; n < BLOCKS / 2; n++) others[n] = memory_of((me.block + me.quad / 2 + 2 * n) % BLOCKS, memory);
+    EACH(n, BLOCKS / 2) others[n] = memory_of((me.block + me.quad / 2 + 2 * n) % BLOCKS, memory);
 
     Index chosen[2 * TILES];  // of the table of inputs, for the next position to be copied
     auto choose = [&](int time) {
-        #pragma unroll
-        for (int n = 0; n < 2 * TILES; n++)
+        EACH(n, 2 * TILES)
             if (int row = me.warp + 8 * n; me.real(row) && time < length)
                 chosen[n] = rows ? rows[me.sequence(row) * length + time] : (Index)(me.first + row) * length + time;
     };
     const float *table = inputs + (Index)me.replica * table_rows * 4 * HIDDEN + me.gates_column();
     auto fetch = [&](int time) {
-        #pragma unroll
-        for (int n = 0; n < 2 * TILES; n++)
+        EACH(n, 2 * TILES)
             if (me.real(me.warp + 8 * n) && time < length)
                 copy(stages + (time % 2 * ROWS + 8 * n) * STAGE + me.gates_stage(), table + chosen[n] * 4 * HIDDEN);
     };
@@ -213,11 +207,9 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
 
     for (int time = 0; time < length; time++) {
         float *stage = stages + time % 2 * ROWS * STAGE;
-        #pragma unroll
-        for (int tile = 0; tile < TILES; tile++) {
+        EACH(tile, TILES) {
             float gate[2][4], state[2];  // by row and gate: first the inputs
-            #pragma unroll
-            for (int place = 0; place < 8; place++)
+            EACH(place, 8)
                 gate[place / 4][place % 4] = stage[me.row(2 * tile + place / 4) * STAGE + place % 4 * 32 + me.local];
             if (time) {
                 int signal = time % 2 * TILES + tile;
@@ -228,17 +220,10 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
             const float *even = before + operand(tile, me.group, 4 * me.quad, HIDDEN);
             const float *odd = before + operand(tile, me.group, 4 * me.quad + 2, HIDDEN);
             float sum[2][2][4] = {};  // by half of the gates, and even and odd k: independent chains
-            #pragma unroll
-            for (int k = 0; k < DEEP; k += 2)
-                #pragma unroll
-                for (int n = 0; n < 2; n++) {
-                    multiply(sum[n][0], *(const float4 *)(even + 16 * k), b[n][k]);
-                    multiply(sum[n][1], *(const float4 *)(odd + 16 * k), b[n][k + 1]);
-                }
-            #pragma unroll
-            for (int pair = 0; pair < 2; pair++) {
-                #pragma unroll
-                for (int part = 0; part < 4; part++) {
+            EACH(k, DEEP)
+                EACH(n, 2) multiply(sum[n][k % 2], *(const float4 *)((k % 2 ? odd : even) + k / 2 * 32), b[n][k]);
+            EACH(pair, 2) {
+                EACH(part, 4) {
                     int place = 2 * pair + part % 2;
                     float x = sum[part / 2][0][place] + sum[part / 2][1][place] + gate[pair][part];
                     gate[pair][part] = part == 2 ? squash(x) : sigmoid(x);
@@ -252,26 +237,23 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
                 float4 both;
                 both.x = from_lane(upper, put_from), both.y = from_lane(lower, put_from);
                 both.z = from_lane(upper, put_from + 1), both.w = from_lane(lower, put_from + 1);
-                #pragma unroll
-                for (int n = 0; n < BLOCKS / 2; n++)
+                EACH(n, BLOCKS / 2)
                     put(others[n], put_at + (time + 1) % 2 * BUFFER + 16 * tile * HIDDEN,
                         (time + 1) % 2 * TILES + tile, both);
             }
-            #pragma unroll
-            for (int pair = 0; pair < 2; pair++) {
+            EACH(pair, 2) {
                 float *at = stage + me.row(2 * tile + pair) * STAGE + me.local;
-                #pragma unroll
-                for (int part = 0; part < 4; part++) at[32 * part] = gate[pair][part];
+                EACH(part, 4) at[32 * part] = gate[pair][part];
                 at[4 * 32] = cell[2 * tile + pair], at[5 * 32] = state[pair];
             }
         }
         finish_copies();
         __syncthreads();  // the stage of this position is written, that of the next one filled
         write(me, stage, gates_out, gates_step);
-        #pragma unroll
-        for (int n = 0; n < TILES; n++)
+        EACH(n, TILES)
             if (me.real(me.single_row() + 16 * n))
-                *(float4 *)(single_out + n * single_step) = *(const float4 *)(stage + 16 * n * STAGE + me.single_stage());
+                *(float4 *)(single_out + n * single_step) =
+                    *(const float4 *)(stage + 16 * n * STAGE + me.single_stage());
         gates_out += 4 * HIDDEN, single_out += HIDDEN;
         fetch(time + 2), choose(time + 3);
     }
@@ -284,18 +266,16 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     // its own gates as an operand: [2, 16, 4 * 32]; stages: [2, ROWS, STAGE]
     BLOCK_MEMORY;
     const Place me(batch);
-    constexpr int DEEP = 16, ACROSS = HIDDEN / 64, CHAINS = 4 / ACROSS;  // four sums at a time do not wait for one another
+    constexpr int DEEP = 16, ACROSS = HIDDEN / 64, CHAINS = 4 / ACROSS;  // four sums do not wait for one another
     constexpr int TILE = BLOCKS * 8 * FOUND, BUFFER = TILES * TILE;
     float *operands = memory + SIGNALS + 2 * BUFFER, *stages = operands + 2 * 16 * 4 * 32;
 
     int column = me.warp * (HIDDEN / 8);  // the first hidden unit of the warp's products; they all belong to one block
     float b[ACROSS][DEEP][2];             // the sum is over 32 units, and the four gates of each
-    #pragma unroll
-    for (int k = 0; k < DEEP; k++) {
+    EACH(k, DEEP) {
         const float *row = weight + ((Index)me.replica * 4 * HIDDEN + k % 2 * 2 * HIDDEN + 32 * me.block + k / 2 * 4 +
                                      me.quad) * HIDDEN + column + me.group;
-        #pragma unroll
-        for (int n = 0; n < ACROSS; n++) {
+        EACH(n, ACROSS) {
             b[n][k][0] = rounded(row[8 * n]);
             b[n][k][1] = rounded(row[HIDDEN * HIDDEN + 8 * n]);
         }
@@ -304,8 +284,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     const int put_at = SIGNALS + (me.block * 8 + me.group) * FOUND + 2 * (column % 32 + 2 * me.quad);
 
     float from_next[2 * TILES], carried[2 * TILES], cell[2 * TILES];
-    #pragma unroll
-    for (int pair = 0; pair < 2 * TILES; pair++) {
+    EACH(pair, 2 * TILES) {
         bool real = me.real(me.row(pair));
         Index sequence = me.sequence(me.row(pair)), place = sequence * HIDDEN + me.unit;
         from_next[pair] = real ? d_last[place] : 0.0f;
@@ -321,12 +300,10 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
     auto fetch = [&](int step) {
         if (step >= length) return;
         float *stage = stages + step % 2 * ROWS * STAGE;
-        #pragma unroll
-        for (int n = 0; n < 2 * TILES; n++)
+        EACH(n, 2 * TILES)
             if (me.real(me.warp + 8 * n)) copy(stage + 8 * n * STAGE + me.gates_stage(), gates_in + n * gates_step);
         bool from_start = step == length - 1 && !me.second();
-        #pragma unroll
-        for (int n = 0; n < TILES; n++)
+        EACH(n, TILES)
             if (me.real(me.single_row() + 16 * n))
                 copy(stage + 16 * n * STAGE + me.single_stage(),
                      from_start ? start + n * 16 * HIDDEN : single_in + n * single_step);
@@ -338,8 +315,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         if (threadIdx.x == 0) expect(memory, signal, BYTES);
         const float *found = memory + SIGNALS + step % 2 * BUFFER + tile * TILE + me.group * FOUND + 2 * me.local;
         float upper = 0.0f, lower = 0.0f;
-        #pragma unroll
-        for (int block = 0; block < BLOCKS; block++) {
+        EACH(block, BLOCKS) {
             const float2 both = *(const float2 *)(found + block * 8 * FOUND);
             upper += both.x, lower += both.y;
         }
@@ -351,12 +327,10 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
 
     for (int step = 0; step < length; step++) {  // back from the last position
         float *stage = stages + step % 2 * ROWS * STAGE;
-        #pragma unroll
-        for (int tile = 0; tile < TILES; tile++) {
+        EACH(tile, TILES) {
             float *own = operands + (step * TILES + tile) % 2 * 16 * 4 * 32;
             float by_state[2][2], by_cell[2][4], given[2];  // all that does not wait for the position after this one
-            #pragma unroll
-            for (int pair = 0; pair < 2; pair++) {
+            EACH(pair, 2) {
                 const float *at = stage + me.row(2 * tile + pair) * STAGE + me.local;
                 float i = at[0], f = at[32], g = at[2 * 32], o = at[3 * 32], before = at[4 * 32];
                 float squashed = squash(cell[2 * tile + pair]);
@@ -368,35 +342,28 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
             }
             if (step) receive(step - 1, tile);
             float d[2][4];
-            #pragma unroll
-            for (int pair = 0; pair < 2; pair++) {
+            EACH(pair, 2) {
                 float dh = given[pair] + from_next[2 * tile + pair], &c = carried[2 * tile + pair];
                 float dc = c + dh * by_state[pair][0];
                 d[pair][0] = dc * by_cell[pair][0], d[pair][1] = dc * by_cell[pair][1];
                 d[pair][2] = dc * by_cell[pair][2], d[pair][3] = dh * by_state[pair][1];
                 c = dc * by_cell[pair][3];
                 float *at = stage + me.row(2 * tile + pair) * STAGE + me.local;
-                #pragma unroll
-                for (int gate = 0; gate < 4; gate++) at[32 * gate] = d[pair][gate];
+                EACH(gate, 4) at[32 * gate] = d[pair][gate];
             }
-            #pragma unroll
-            for (int gate = 0; gate < 4; gate += 2)
-                *(float4 *)(own + operand(0, me.group, 4 * me.local + gate, 4 * 32)) = {
-                    rounded(d[0][gate]), rounded(d[1][gate]), rounded(d[0][gate + 1]), rounded(d[1][gate + 1])};
+            EACH(n, 2)
+                *(float4 *)(own + operand(0, me.group, 4 * me.local + 2 * n, 4 * 32)) = {
+                    rounded(d[0][2 * n]), rounded(d[1][2 * n]), rounded(d[0][2 * n + 1]), rounded(d[1][2 * n + 1])};
             if (tile == TILES - 1) finish_copies();
             __syncthreads();  // the operand is written; after the last tile also the stage, and the next one is filled
             const float *even = own + operand(0, me.group, 4 * me.quad, 4 * 32);
             const float *odd = own + operand(0, me.group, 4 * me.quad + 2, 4 * 32);
             float sum[CHAINS][ACROSS][4] = {};
-            #pragma unroll
-            for (int k = 0; k < DEEP; k++)
-                #pragma unroll
-                for (int n = 0; n < ACROSS; n++)
+            EACH(k, DEEP)
+                EACH(n, ACROSS)
                     multiply(sum[k % CHAINS][n], *(const float4 *)((k % 2 ? odd : even) + k / 2 * 32), b[n][k]);
-            #pragma unroll
-            for (int n = 0; n < ACROSS; n++) {
-                #pragma unroll
-                for (int place = 0; place < 4 * (CHAINS - 1); place++)
+            EACH(n, ACROSS) {
+                EACH(place, 4 * (CHAINS - 1))
                     sum[0][n][place % 4] += sum[1 + place / 4][n][place % 4];
                 put(other, put_at + step % 2 * BUFFER + tile * TILE + 16 * n, step % 2 * TILES + tile,
                     {sum[0][n][0], sum[0][n][2], sum[0][n][1], sum[0][n][3]});
@@ -406,10 +373,8 @@ extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(THRE
         gates_out -= 4 * HIDDEN;
         fetch(step + 2);
     }
-    #pragma unroll
-    for (int tile = 0; tile < TILES; tile++) receive(length - 1, tile);
-    #pragma unroll
-    for (int pair = 0; pair < 2 * TILES; pair++)
+    EACH(tile, TILES) receive(length - 1, tile);
+    EACH(pair, 2 * TILES)
         if (me.real(me.row(pair))) {
             Index place = me.sequence(me.row(pair)) * HIDDEN + me.unit;
             d_hidden[place] = from_next[pair], d_cells[place] = carried[pair];

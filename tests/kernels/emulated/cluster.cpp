@@ -73,7 +73,7 @@ static float from_lane(float x, int lane) {
     warp().barrier.arrive_and_wait();
     return found;
 }
-static void multiply(float (&c)[4], float4 a, const float (&b)[2]) {
+static void multiply(float (&c)[4], const float4 &a, const float (&b)[2]) {
     int lane = threadIdx.x % 32;
     std::memcpy(warp().a[lane], &a, sizeof a);
     std::memcpy(warp().b[lane], b, sizeof b);
