@@ -91,9 +91,9 @@ def pointers(*values: Tensor | int | None) -> list[Any]:
 @pytest.mark.parametrize(
     ("replicas", "batch", "length", "hidden", "table"),
     [
-        (1, 3, 4, 64, None),
+        (1, 3, 6, 64, None),  # each signal is given more than twice
         (2, 5, 3, 64, 7),
-        (2, 19, 3, 64, None),  # two tiles, the second one not full
+        (2, 19, 6, 64, None),  # two tiles, the second one not full
         (1, 33, 2, 64, 5),  # two slabs
         (1, 2, 1, 64, None),  # one position: nothing is passed on
         (1, 4, 3, 128, None),
@@ -154,6 +154,17 @@ def test_on_a_gpu(replicas: int, batch: int, length: int, hidden: int, table: in
     again = case.tape()
     cluster_lstm.forward(*again, case.inputs, case.rows, case.weight, case.h)
     assert all(torch.equal(one, other) for one, other in zip(tape, again, strict=True))
+
+
+@needs_clusters
+def test_gates_can_be_shut_and_opened_exactly() -> None:
+    case = Case(1, 2, 3, 64, None, "cuda")
+    case.inputs[..., :64], case.inputs[..., 64:128], case.inputs[..., 128:192] = -1e4, 1e4, -1e4
+    tape = case.tape()
+    cluster_lstm.forward(*tape, case.inputs, case.rows, case.weight, case.h)
+    for gate, value in enumerate((0.0, 1.0, -1.0)):
+        assert (tape.gates[..., 64 * gate : 64 * gate + 64] == value).all()
+    assert torch.equal(tape.cells, case.c[:, :, None].expand_as(tape.cells))
 
 
 @needs_clusters

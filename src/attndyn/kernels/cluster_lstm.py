@@ -19,6 +19,9 @@ from attndyn.kernels import cuda
 SOURCE = Path(__file__).with_suffix(".cu")
 THREADS = 256
 UNITS = 32
+SIGNALS = 32
+STAGE = 6 * UNITS + 4
+"""Floats of shared memory, as in the source."""
 WIDTHS = (64, 128, 256)
 """Of hidden states: at most eight blocks, with 128 registers of weights in each thread."""
 
@@ -53,11 +56,11 @@ class Shape(NamedTuple):
 
     @property
     def forward_memory(self) -> int:
-        return 4 * 2 * self.rows * (self.hidden + 16)
+        return 4 * (SIGNALS + 2 * self.rows * (self.hidden + STAGE))
 
     @property
     def backward_memory(self) -> int:
-        return 4 * self.rows * (2 * self.blocks * 36 + 4 * UNITS + 4)
+        return 4 * (SIGNALS + 2 * self.rows * (self.blocks * 36 + STAGE) + 2 * 16 * 4 * UNITS)
 
     def kernel(self, name: str) -> cuda.Launch:
         numbers = (("HIDDEN", self.hidden), ("TILES", self.tiles))

@@ -1,5 +1,7 @@
 // Runs a CUDA kernel that uses clusters on a CPU: every GPU thread is a thread, barriers are barriers, the tensor cores'
-// product is written out, and shared memory starts as NaN. Built as a library: see tests/kernels/test_cluster_lstm.py.
+// product is written out, and shared memory starts as NaN. What a thread copies is NaN until it finishes its copies.
+// Built as a library: see tests/kernels/test_cluster_lstm.py.
+#include <atomic>
 #include <barrier>
 #include <bit>
 #include <cmath>
@@ -7,12 +9,11 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #define EMULATED
-#define __expf std::exp
 #define __device__
 #define __global__
 #define __cluster_dims__(...)
@@ -20,13 +21,28 @@
 #define BLOCK_MEMORY float *memory = block->memory.data()
 
 struct Dim { unsigned x = 0, y = 0; };
+struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
 struct Warp {
     std::barrier<> barrier{32};
     float a[32][4], b[32][2], shared[32];
 };
+struct Signal {  // given when one thread has said what to expect and all those bytes have come
+    static constexpr int UNSAID = 1 << 24;
+    std::atomic<int> open{UNSAID}, times{0};
+    void change(int bytes) {
+        if (open.fetch_add(bytes, std::memory_order_release) + bytes) return;
+        open.fetch_add(UNSAID, std::memory_order_acquire);
+        times.fetch_add(1, std::memory_order_release);
+        times.notify_all();
+    }
+    void wait(int parity) {
+        for (int now; (now = times.load(std::memory_order_acquire)) % 2 == parity;) times.wait(now);
+    }
+};
 struct Block {
     std::barrier<> barrier{256};
+    Signal signals[4];
     std::vector<float> memory;
     Warp warps[8];
 };
@@ -45,12 +61,11 @@ thread_local Cluster *cluster;
 thread_local Block *block;
 static Warp &warp() { return block->warps[threadIdx.x / 32]; }
 static void __syncthreads() { block->barrier.arrive_and_wait(); }
-thread_local std::optional<std::barrier<>::arrival_token> arrived;
-static void arrive() { arrived = cluster->barrier.arrive(); }
-static void wait() { cluster->barrier.wait(std::move(*arrived)); }
+static void meet() { cluster->barrier.arrive_and_wait(); }
 static float rounded(float x) {  // to TF32: ten bits of mantissa, ties away from zero
     return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000u) & ~0x1fffu);
 }
+static float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 static float from_lane(float x, int lane) {
     warp().shared[threadIdx.x % 32] = x;
     warp().barrier.arrive_and_wait();
@@ -58,9 +73,9 @@ static float from_lane(float x, int lane) {
     warp().barrier.arrive_and_wait();
     return found;
 }
-static void multiply(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+static void multiply(float (&c)[4], const float4 &a, const float (&b)[2]) {
     int lane = threadIdx.x % 32;
-    std::memcpy(warp().a[lane], a, sizeof a);
+    std::memcpy(warp().a[lane], &a, sizeof a);
     std::memcpy(warp().b[lane], b, sizeof b);
     warp().barrier.arrive_and_wait();
     for (int part = 0; part < 4; part++) {
@@ -70,9 +85,24 @@ static void multiply(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
     }
     warp().barrier.arrive_and_wait();
 }
-static float *there(float *place, int other) { return cluster->blocks.at(other)->memory.data() + (place - block->memory.data()); }
-static void put(float *place, int other, float4 x) { std::memcpy(there(place, other), &x, sizeof x); }
-static void put(float *place, int other, float x, float y) { there(place, other)[0] = x, there(place, other)[1] = y; }
+using Memory = Block *;
+static Memory memory_of(int number, float *) { return cluster->blocks.at(number).get(); }
+static void make_signal(float *, int) {}
+static void expect(float *, int signal, int bytes) { block->signals[signal].change(bytes - Signal::UNSAID); }
+static void await(float *, int signal, int parity) { block->signals[signal].wait(parity); }
+static void put(Memory there, int place, int signal, float4 x) {
+    std::memcpy(&there->memory.at(place), &x, sizeof x);
+    there->signals[signal].change(-(int)sizeof x);
+}
+thread_local std::vector<std::pair<float *, const float *>> copies;
+static void copy(float *to, const float *from) {
+    for (int place = 0; place < 4; place++) to[place] = std::numeric_limits<float>::quiet_NaN();
+    copies.emplace_back(to, from);
+}
+static void finish_copies() {
+    for (auto [to, from] : copies) std::memcpy(to, from, 4 * sizeof *to);
+    copies.clear();
+}
 
 #include KERNEL
 
