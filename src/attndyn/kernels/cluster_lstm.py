@@ -24,6 +24,8 @@ STAGE = 6 * UNITS + 4
 """Floats of shared memory, as in the source."""
 WIDTHS = (64, 128, 256)
 """Of hidden states: at most eight blocks, with 128 registers of weights in each thread."""
+LARGE = 128
+"""Rows of a batch up to which clusters are faster (`attndyn bench recurrence`)."""
 
 
 class Shape(NamedTuple):
@@ -50,9 +52,9 @@ class Shape(NamedTuple):
         return self.replicas * -(-self.batch // self.rows)
 
     def pays(self, processors: int) -> bool:
-        """Large batches fill a GPU by themselves, and read the weights of a replica once for all rows: clusters are
-        faster only while a replica has one, or all run at once. A cluster needs neighbours, so a few stay idle."""
-        return self.clusters < 2**16 and (self.batch <= self.rows or 8 * self.clusters * self.blocks <= 7 * processors)
+        """Large batches fill a GPU by themselves, and then read the weights of a replica once for all rows: clusters
+        are faster up to some size, or while all run at once. A cluster needs neighbours, so a few stay idle."""
+        return self.clusters < 2**16 and (self.batch <= LARGE or 8 * self.clusters * self.blocks <= 7 * processors)
 
     @property
     def forward_memory(self) -> int:
