@@ -38,7 +38,7 @@ SAVE_SHARE = 0.05
 SAVED_A_SECOND = 500e6
 """Bytes of a state that are saved in a second, at least on most disks."""
 SEGMENT_SECONDS = 1.0
-TOKENS, TOKENS_ON_GPU = 1 << 14, 1 << 19
+TOKENS, TOKENS_ON_GPU = 1 << 13, 1 << 19
 """Of all replicas, that are read at once: what stays in a CPU's cache, or fills a GPU."""
 MEMORY_SHARE = 0.5
 """Of the free memory of a GPU, how much the tensors of a chunk may fill: graphs keep pools of their own."""
