@@ -295,12 +295,15 @@ class Runner:
         self.pause = max(SAVE_SECONDS, size / SAVED_A_SECOND / SAVE_SHARE)
         before = sum(work(done) for done in self.chunks[:number])
         last_save, segment = time.monotonic(), 1
+        longest = max(worker.unit.steps for worker in workers)
         while any(not worker.finished for worker in workers):
             started = time.monotonic()
             waiting = [worker for worker in workers if not worker.finished]
-            advance = partial(Worker.advance, steps=segment, stop=stop)
-            advanced = pool.map(advance, waiting) if self.device == "cpu" else self._launch(advance, waiting)
-            for worker, seen in zip(waiting, advanced, strict=True):
+            # in proportion to the steps that each has in all: they end together, and none is left to run alone
+            steps = [-(-segment * worker.unit.steps // longest) for worker in waiting]
+            advance = partial(Worker.advance, stop=stop)
+            run = pool.map if self.device == "cpu" else self._launch
+            for worker, seen in zip(waiting, run(advance, waiting, steps), strict=True):
                 self._record(number, worker, seen)
             self.recorder.settle()
             now = time.monotonic()
@@ -322,14 +325,14 @@ class Runner:
         self._save(number + 1, [])
 
     def _launch(
-        self, advance: Callable[[Worker], list[Observation]], workers: Sequence[Worker]
+        self, advance: Callable[[Worker, int], list[Observation]], workers: Sequence[Worker], steps: Sequence[int]
     ) -> list[list[Observation]]:
         """Gives a GPU the next steps of every worker, and waits for all."""
         found = []
         torch.cuda.synchronize()
-        for worker, stream in zip(workers, self.streams, strict=False):
+        for worker, count, stream in zip(workers, steps, self.streams, strict=False):
             with torch.cuda.stream(stream):
-                found.append(advance(worker))
+                found.append(advance(worker, count))
         torch.cuda.synchronize()
         return found
 
