@@ -119,6 +119,24 @@ def test_progress_is_told_all_the_way(tmp_path: Path) -> None:
     assert runner.diverged == []
 
 
+def test_replicas_with_more_steps_take_more_at_once_and_all_end_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: dict[str, list[int]] = {"hard": [], "easy": []}
+    advance = Worker.advance
+
+    def watched(worker: Worker, steps: int, stop: threading.Event) -> list[Any]:
+        before = worker.trainer.step
+        seen = advance(worker, steps, stop)
+        taken[worker.unit.condition.name].append(worker.trainer.step - before)
+        return seen
+
+    monkeypatch.setattr(Worker, "advance", watched)
+    monkeypatch.setattr(module, "SEGMENT_SECONDS", float("inf"))  # every segment is twice the one before
+    make(tmp_path, [replace(HARD, seeds=(1,)), replace(EASY, seeds=(1,), steps=5)]).execute()
+    assert taken == {"hard": [1, 2, 4, 3], "easy": [1, 1, 2, 1]}
+
+
 # A replica does not know its neighbours
 
 

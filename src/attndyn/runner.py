@@ -38,7 +38,7 @@ SAVE_SHARE = 0.05
 SAVED_A_SECOND = 500e6
 """Bytes of a state that are saved in a second, at least on most disks."""
 SEGMENT_SECONDS = 1.0
-TOKENS, TOKENS_ON_GPU = 1 << 14, 1 << 19
+TOKENS, TOKENS_ON_GPU = 1 << 13, 1 << 19
 """Of all replicas, that are read at once: what stays in a CPU's cache, or fills a GPU."""
 MEMORY_SHARE = 0.5
 """Of the free memory of a GPU, how much the tensors of a chunk may fill: graphs keep pools of their own."""
@@ -295,12 +295,15 @@ class Runner:
         self.pause = max(SAVE_SECONDS, size / SAVED_A_SECOND / SAVE_SHARE)
         before = sum(work(done) for done in self.chunks[:number])
         last_save, segment = time.monotonic(), 1
+        longest = max(worker.unit.steps for worker in workers)
         while any(not worker.finished for worker in workers):
             started = time.monotonic()
             waiting = [worker for worker in workers if not worker.finished]
-            advance = partial(Worker.advance, steps=segment, stop=stop)
-            advanced = pool.map(advance, waiting) if self.device == "cpu" else self._launch(advance, waiting)
-            for worker, seen in zip(waiting, advanced, strict=True):
+            # in proportion to the steps that each has in all: they end together, and none is left to run alone
+            steps = [-(-segment * worker.unit.steps // longest) for worker in waiting]
+            advance = partial(Worker.advance, stop=stop)
+            run = pool.map if self.device == "cpu" else self._launch
+            for worker, seen in zip(waiting, run(advance, waiting, steps), strict=True):
                 self._record(number, worker, seen)
             self.recorder.settle()
             now = time.monotonic()
@@ -322,14 +325,14 @@ class Runner:
         self._save(number + 1, [])
 
     def _launch(
-        self, advance: Callable[[Worker], list[Observation]], workers: Sequence[Worker]
+        self, advance: Callable[[Worker, int], list[Observation]], workers: Sequence[Worker], steps: Sequence[int]
     ) -> list[list[Observation]]:
         """Gives a GPU the next steps of every worker, and waits for all."""
         found = []
         torch.cuda.synchronize()
-        for worker, stream in zip(workers, self.streams, strict=False):
+        for worker, count, stream in zip(workers, steps, self.streams, strict=False):
             with torch.cuda.stream(stream):
-                found.append(advance(worker))
+                found.append(advance(worker, count))
         torch.cuda.synchronize()
         return found
 

@@ -47,13 +47,17 @@ def test_tau_is_that_of_padded_rows(found, every: int) -> None:
     assert (mine.n, mine.n_undefined) == (wanted.n, wanted.n_undefined)
 
 
-def test_tau_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "small", "slices"), [("TOKENS", 10, 4), ("WIDER", 1.5, 4), ("WIDER", 2, 2)])
+def test_tau_in_slices(limit: str, small: float, slices: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = torch.Generator().manual_seed(0)
-    lengths = torch.tensor([1, 2, 2, 5, 9, 9])
-    rows, (u, v) = flat.Texts(lengths), torch.randn(2, 28, generator=draw)
-    whole = rows.kendall_tau(u, v)
-    monkeypatch.setattr(flat, "TOKENS", 10)
+    lengths = torch.tensor([9, 2, 1, 5, 2, 9])
+    u, v = torch.randn(2, 28, generator=draw)
+    monkeypatch.setattr(flat, "WIDER", 9)
+    whole = flat.Texts(lengths).kendall_tau(u, v)
+    monkeypatch.setattr(flat, limit, small)
+    rows = flat.Texts(lengths)
     again = rows.kendall_tau(u, v)
+    assert len(rows._padded(1)) == slices
     np.testing.assert_array_equal(whole.values.numpy(), again.values.numpy())
     assert (whole.n, whole.n_undefined) == (again.n, again.n_undefined) == (5, 1)
 

@@ -115,6 +115,23 @@ def test_the_stacked_encoder_is_the_one_by_one_encoder(spec) -> None:
     torch.testing.assert_close(model.encode(batch).keys * keep, slow * keep, **CLOSE)
 
 
+@specs
+def test_what_is_only_read_goes_another_way_with_the_same_states_and_slopes(spec) -> None:
+    model, batch = spec.build(WORDS, (0, 1, 2), 2).double(), texts([3, 6, 1, 5], 3)
+    if spec.encoder == "average":
+        pytest.skip("no recurrence, so no two ways to run it")
+    found = []
+    for fixed in (False, True):
+        model.requires_grad_(not fixed)
+        assert model.encoder.only_read is fixed
+        embedded = model.embed(batch).detach().requires_grad_()
+        keys = model.encode_vectors(batch, embedded).keys * batch.source_mask[..., None]
+        (slope,) = torch.autograd.grad(keys.sin().sum(), embedded)
+        found.append((keys, (slope * embedded).sum(dim=-1)))
+    for trained, read in zip(*found, strict=True):
+        torch.testing.assert_close(read, trained)
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=5), st.integers(0, 5), st.integers(2, 3), st.integers(0, 99))
 @torch.no_grad()

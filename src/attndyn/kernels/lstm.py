@@ -51,14 +51,12 @@ def plain_forward(
         chosen = inputs.unflatten(1, tape.gates.shape[1:3])[:, :, time]
     else:
         chosen = inputs.gather(1, rows[:, :, time, None].expand_as(products))
-    i, f, g, o = (products + chosen).chunk(4, dim=-1)
-    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-    cells = f * tape.before(time) + i * g
-    states = o * cells.tanh()
-    tape.gates[:, :, time] = torch.cat([i, f, g, o], dim=-1)
-    tape.cells[:, :, time] = cells
-    tape.states[:, :, time] = states
-    operand.copy_(states)
+    gates, cells = tape.gates[:, :, time], tape.cells[:, :, time]
+    i, f, g, o = torch.add(products, chosen, out=gates).chunk(4, dim=-1)
+    for gate, squash in ((i, Tensor.sigmoid_), (f, Tensor.sigmoid_), (g, Tensor.tanh_), (o, Tensor.sigmoid_)):
+        squash(gate)
+    torch.mul(f, tape.before(time), out=cells).addcmul_(i, g)
+    tape.states[:, :, time] = operand.copy_(o * cells.tanh())
 
 
 def backward(

@@ -5,6 +5,7 @@ place of its peak, of v the lowest value that still counts.
 """
 
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,6 +15,8 @@ from attndyn.measures.agreement import Rows, kendall_tau
 
 TOKENS = 1 << 22
 """Of the padded rows that are compared at once by Kendall's τ."""
+WIDER = 1.5
+"""The longest of the texts that are padded together, over the shortest: pairs grow with its square."""
 
 
 class Texts:
@@ -25,6 +28,7 @@ class Texts:
         self.lengths = lengths
         self.first = lengths.cumsum(0) - lengths
         """The place of each text's first word."""
+        self._slices: dict[int, list[Any]] = {}
 
     @cached_property
     def text(self) -> Int[Tensor, " word"]:
@@ -64,27 +68,37 @@ class Texts:
         """Kendall's τ_b of the texts 0, `every`, 2 `every`, …"""
         self._check(u)
         self._check(v)
-        chosen = torch.arange(0, len(self.lengths), every, device=u.device)
-        values, undefined = [], 0
-        while len(chosen):
-            longest = self.lengths[chosen].cummax(0).values
-            size = max(1, int((longest * torch.arange(1, len(chosen) + 1, device=u.device) <= TOKENS).sum()))
-            some, chosen = chosen[:size], chosen[size:]
-            position = torch.arange(int(longest[size - 1]), device=u.device)
-            mask = position < self.lengths[some][:, None]
-            place = (self.first[some][:, None] + position).clamp_max(len(u) - 1)
+        joined = torch.full((-(-len(self.lengths) // every),), torch.nan, dtype=torch.float64, device=u.device)
+        undefined = 0
+        for rows, place, mask in self._padded(every):
             try:
-                rows = kendall_tau(u[place], v[place], mask)
+                found = kendall_tau(u[place], v[place], mask)
             except ValueError:  # undefined in every row of the slice
-                values.append(torch.full((size,), torch.nan, dtype=torch.float64, device=u.device))
-                undefined += size
+                undefined += len(rows)
             else:
-                values.append(rows.values)
-                undefined += rows.n_undefined
-        joined = torch.cat(values)
+                joined[rows] = found.values
+                undefined += found.n_undefined
         if undefined == len(joined):
             raise ValueError(f"Kendall's τ is undefined in all of the {undefined} texts")
         return Rows(joined, len(joined) - undefined, undefined)
+
+    def _padded(self, every: int) -> list[tuple[Int[Tensor, " row"], Int[Tensor, "row key"], Bool[Tensor, "row key"]]]:
+        """The texts 0, `every`, 2 `every`, … in slices of about one length: which of them, the places of their words,
+        and where there is one."""
+        if every not in self._slices:
+            self._slices[every] = slices = []
+            lengths = self.lengths[::every].cpu()
+            order = lengths.argsort(stable=True)
+            while len(order):
+                longest = lengths[order]
+                fits = (longest * torch.arange(1, len(order) + 1) <= TOKENS) & (longest <= WIDER * longest[0])
+                size = max(1, int(fits.sum()))
+                rows, order = order[:size].to(self.lengths.device), order[size:]
+                position = torch.arange(int(longest[size - 1]), device=rows.device)
+                mask = position < self.lengths[rows * every][:, None]
+                place = self.first[rows * every][:, None] + position
+                slices.append((rows, torch.where(mask, place, 0), mask))
+        return self._slices[every]
 
     def _check(self, scores: Tensor) -> None:
         if len(scores) != len(self.text):

@@ -20,7 +20,7 @@ class Model(nn.Module):
     output: Linear
 
     def embed(self, batch: Batch) -> Float[Tensor, "replica batch key width"]:
-        """The source words as vectors."""
+        """The source words as vectors: their embeddings, or a linear map of them, for which e · ∂/∂e is the same."""
         raise NotImplementedError(f"{type(self).__name__} does not show its word vectors")
 
     def encode_vectors(self, batch: Batch, embedded: Float[Tensor, "replica batch key width"]) -> Any:

@@ -60,13 +60,16 @@ class ClassifierModel(Model):
         self.score, self.output = layers.Linear(parts["score"]), layers.Linear(parts["output"])
 
     def embed(self, batch: Batch) -> Float[Tensor, "replica batch key width"]:
+        if isinstance(self.encoder, layers.BiLSTM) and self.encoder.only_read:
+            return self.encoder.to_gates(self.embedding.weight, batch.source)
         return self.embedding(batch.source)
 
     def encode_vectors(self, batch: Batch, embedded: Float[Tensor, "replica batch key width"]) -> Votes:
         if isinstance(self.encoder, layers.Linear):
             keys = self.encoder(embedded).tanh()
         else:
-            keys = self.encoder(embedded, batch.source_mask)
+            encode = self.encoder.from_gates if self.encoder.only_read else self.encoder
+            keys = encode(embedded, batch.source_mask)
         votes = self.output(keys)
         return Votes(keys, votes if votes.shape[-1] > 1 else F.pad(votes, (1, 0)))
 

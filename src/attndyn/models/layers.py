@@ -195,6 +195,38 @@ class BiLSTM(Stacked):
         back = backwards(inputs.shape[1:3], mask, inputs.device)
         return self._beside([states for states, _ in self._run(inputs, back)], back)
 
+    @property
+    def only_read(self) -> bool:
+        """Whether a CPU computes and nobody asks for the gradient of the weights, which PyTorch's own LSTM would
+        compute all the same. Then `from_gates(to_gates(…))` is as good as `forward`, and there and back it multiplies
+        less than half as much."""
+        weight = self.weight_hh_l0
+        return not weight.is_cuda and not (torch.is_grad_enabled() and weight.requires_grad)
+
+    def to_gates(
+        self, table: Float[Tensor, "replica vocabulary in"], tokens: Int[Tensor, "replica batch length"]
+    ) -> Float[Tensor, "replica batch length gates"]:
+        """What words bring to the gates of all directions, biases left out: a linear map of their vectors, through
+        which each word goes once, however often it stands there."""
+        words, places = tokens.unique(return_inverse=True)
+        maps = torch.cat(tuple(self.parameters())[::4], dim=1)
+        return take(table[:, words] @ maps.mT, places.flatten(1)).unflatten(1, tokens.shape[1:])
+
+    def from_gates(
+        self,
+        gates: Float[Tensor, "replica batch length gates"],
+        mask: Bool[Tensor, "replica batch length"] | None = None,
+    ) -> Float[Tensor, "replica batch length states"]:
+        back = backwards(gates.shape[1:3], mask, gates.device)
+        weights = list(self.parameters())
+        start = gates.new_zeros(*gates.shape[:2], weights[1].shape[2])
+        states = []
+        for number, own in enumerate(gates.chunk(len(weights) // 4, dim=-1)):
+            _, w_hh, b_ih, b_hh = weights[4 * number : 4 * number + 4]
+            inputs = (along(own, back) if number else own).flatten(1, 2) + (b_ih + b_hh)[:, None]
+            states.append(Recurrence.apply(inputs, None, w_hh, start, start, gates.shape[2])[0])
+        return self._beside(states, back)
+
     def with_last(
         self,
         inputs: Float[Tensor, "replica batch length in"],

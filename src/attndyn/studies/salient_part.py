@@ -23,7 +23,8 @@ from attndyn.training.precision import products
 if TYPE_CHECKING:
     from attndyn.studies.salient_words import SalientWords
 
-TOKENS = 1 << 20
+TOKENS, STATES_ON_CPU = 1 << 20, 1 << 14
+"""Of all runs, that are read at once; by an LSTM on a CPU, which keeps some 20 kB for each."""
 RANKED = 1000
 """Most examples for Kendall's τ, whose cost grows with the square of the length."""
 LEFT_OUT = 500
@@ -92,7 +93,8 @@ def influence_at_gold(part: Part) -> list[Tensor]:
     model = model_at(condition, part.run, seeds, f"highest {part.prefix}accuracy", part.device)
     sampler = part.study.task.build(seeds, part.device)
     deltas = []
-    for batch in sampler.slices(part.study.evaluation, part.name, TOKENS // len(seeds)):
+    tokens = STATES_ON_CPU if part.device == "cpu" else TOKENS
+    for batch in sampler.slices(part.study.evaluation, part.name, tokens // len(seeds)):
         delta, *_ = gradient_influence(model, condition.rule, batch)
         assert batch.source_mask is not None
         deltas.append(delta[batch.source_mask].view(len(seeds), -1))
@@ -107,11 +109,12 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
     chosen = np.arange(0, len(part.pairs), -(-len(part.pairs) // LEFT_OUT))
     some = part.pairs.take(chosen)
     examples, deltas = Parallel(some, part.device), []
+    tokens = STATES_ON_CPU if part.device == "cpu" else TOKENS
     for lines in np.array_split(np.arange(len(some)), -(-len(some) // 25)):
         batch = Lines(examples, torch.as_tensor(lines, device=part.device)[None], examples.widths(lines)).batch()
         assert batch.source_mask is not None
         with products("fp32" if part.device == "cpu" else "tf32"):
-            deltas.append(leave_one_out(model, condition.rule, batch, TOKENS)[batch.source_mask])
+            deltas.append(leave_one_out(model, condition.rule, batch, tokens)[batch.source_mask])
     keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
     texts = Texts(torch.as_tensor(some.source.lengths, device=part.device))
     return texts, keep.nonzero()[:, 0], torch.cat(deltas)

@@ -162,15 +162,12 @@ class Columns:
         return found
 
     def against(self, values: Tensor) -> np.ndarray:
-        """A(β_uf, v) for a fixed v: [seed, step, text]."""
+        """A(β_uf, v) for a fixed v, at the last checkpoint: [seed, text]."""
         part = self.part
         limits, found = part.texts.limits(values), []
         for seed in part.study.seeds_of(UNIFORM):
-            rows = []
-            for step in part.steps:
-                peaks = part.texts.peaks(part.scores(UNIFORM, seed, step, "beta"))
-                rows.append(part.texts.agreement(peaks, values, limits).cpu().numpy())
-            found.append(np.stack(rows))
+            peaks = part.texts.peaks(part.scores(UNIFORM, seed, part.steps[-1], "beta"))
+            found.append(part.texts.agreement(peaks, values, limits).cpu().numpy())
         return np.stack(found)
 
     def column(self, name: str, reading: str) -> np.ndarray:
@@ -180,7 +177,7 @@ class Columns:
             return np.stack([highest(self.uniform["α", reading, g]) for g in golds])
         if name == COLUMNS[1]:
             if reading == TEXT:
-                return np.stack([self.against(beta)[:, -1] for beta in self.part.proxies])
+                return np.stack([self.against(beta) for beta in self.part.proxies])
             return np.stack([highest(self.uniform["β_px", i]) for i in range(len(self.part.proxies))])
         if name == COLUMNS[2]:
             take = highest if reading == CODE else final
@@ -200,8 +197,9 @@ class Columns:
             table = reading if part.name == "valid" else TRAIN
             accuracy = part.accuracy(STANDARD)
             for name in COLUMNS:
-                yield from self._entry(table, name, self.column(name, reading))
-                entries = self.column(name, reading).mean(axis=2)
+                values = self.column(name, reading)
+                yield from self._entry(table, name, values)
+                entries = values.mean(axis=2)
                 for g, seed in enumerate(self.seeds):
                     value = float(entries[g].mean() if len(entries) == len(self.seeds) else entries.mean())
                     threshold = xi(value, *self.others(g, reading)) if len(self.seeds) > 1 else torch.tensor(torch.nan)
@@ -231,8 +229,7 @@ class Columns:
         yield Row(SUMMARY, 0, 0, "A(α, β_uf) minus A(α, α_fr) high", gap.high)
         yield from self._entry(SUMMARY, "A(β_log, β_uf)", highest(self.uniform["β_log"])[None])
         yield from self._entry(SUMMARY, "A(β_count, β_uf)", highest(self.uniform["β_count"])[None])
-        against = self.against(part.logistic)
-        yield from self._entry(SUMMARY, "A(β_uf, β_log)", against[:, -1][None])
+        yield from self._entry(SUMMARY, "A(β_uf, β_log)", self.against(part.logistic)[None])
         proxy = np.stack([highest(self.uniform["β_px", i]) for i in range(len(part.proxies))])
         gap = resampled(highest(self.uniform["β_log"]).mean(axis=0) - proxy.mean(axis=(0, 1)))
         yield Row(SUMMARY, 0, 0, "A(β_log, β_uf) minus A(β_px, β_uf) low", gap.low)
