@@ -56,7 +56,8 @@ def plain_forward(
     for gate, squash in ((i, Tensor.sigmoid_), (f, Tensor.sigmoid_), (g, Tensor.tanh_), (o, Tensor.sigmoid_)):
         squash(gate)
     torch.mul(f, tape.before(time), out=cells).addcmul_(i, g)
-    tape.states[:, :, time] = operand.copy_(o * cells.tanh())
+    states = torch.mul(o, cells.tanh(), out=tape.states[:, :, time])
+    operand.copy_(states)
 
 
 def backward(
