@@ -1,5 +1,8 @@
 """A trace computes each quantity once, when it is asked for, and changes nothing."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -33,6 +36,21 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, trace: Trace) -> dict[str, int]
     for name in calls:
         monkeypatch.setattr(trace.model, name, counted(name, getattr(trace.model, name)))
     return calls
+
+
+def test_traces_are_computed_side_by_side(monkeypatch: pytest.MonkeyPatch, trace: Trace) -> None:
+    both = threading.Barrier(2, timeout=30)
+    encode = trace.model.encode
+
+    def waits_for_the_other(batch):
+        both.wait()
+        return encode(batch)
+
+    monkeypatch.setattr(trace.model, "encode", waits_for_the_other)
+    other = Trace(trace.model, trace.rule, trace.batch)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda each: each.alpha, (trace, other))
+    assert torch.equal(first, second)
 
 
 def test_nothing_is_computed_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, trace: Trace) -> None:
