@@ -65,8 +65,7 @@ class Shape(NamedTuple):
         return 4 * (SIGNALS + 2 * self.rows * (self.blocks * 36 + STAGE) + 2 * 16 * 4 * UNITS)
 
     def kernel(self, name: str) -> cuda.Launch:
-        numbers = (("HIDDEN", self.hidden), ("TILES", self.tiles))
-        return cuda.compiled(SOURCE, name, numbers, torch.cuda.get_device_capability())
+        return _kernel(name, self.hidden, self.tiles, torch.cuda.get_device_capability())
 
 
 def fits(weight: Tensor, h: Tensor, length: int) -> bool:
@@ -82,12 +81,15 @@ def fits(weight: Tensor, h: Tensor, length: int) -> bool:
     )
 
 
+def _kernel(name: str, hidden: int, tiles: int, capability: tuple[int, int]) -> cuda.Launch:
+    return cuda.compiled(SOURCE, name, (("HIDDEN", hidden), ("TILES", tiles)), capability)
+
+
 @cache
 def _available(hidden: int, tiles: int, capability: tuple[int, int]) -> bool:
-    numbers = (("HIDDEN", hidden), ("TILES", tiles))
     try:
         for name in ("lstm_forward", "lstm_backward"):
-            cuda.compiled(SOURCE, name, numbers, capability)
+            _kernel(name, hidden, tiles, capability)
     except cuda.Unavailable as error:
         warnings.warn(
             f"the LSTM is launched position by position, as its kernel cannot be compiled: {error}", stacklevel=2
