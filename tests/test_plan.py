@@ -9,7 +9,7 @@ from attndyn import plan as module
 from attndyn.measures.readings import Answers
 from attndyn.models import Seq2Seq, Uniform
 from attndyn.models.rules import NoContext
-from attndyn.plan import Replica, Room, Unit, listed, plan
+from attndyn.plan import Needs, Replica, Room, Unit, listed, plan, room_for
 from attndyn.tasks import Iid, Permutations, PermutedCopy, Subsets
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.loop import Trainer
@@ -69,6 +69,13 @@ def test_units_that_fit_train_side_by_side(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan(ALL, "cuda", lambda unit: Room(1, 1, 1), listed(made(25))) == made(25)
     monkeypatch.setattr(module, "SIDE_BY_SIDE", 1)
     assert sizes(25) == [[7], [2]]
+
+
+def test_readings_that_shrink_make_no_room() -> None:
+    """Two replicas are read half as many texts at a time, which may take less than one replica's reading did."""
+    room = room_for(100.0, Needs(2, 3, 20), Needs(4, 7, 5))
+    assert room == (100, 25, 6)
+    assert [[len(unit.replicas) for unit in chunk] for chunk in plan(ALL, "cuda", lambda unit: room)] == [[7, 2]]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -68,12 +68,22 @@ class Unit:
 Chunk = list[Unit]
 
 
+class Needs(NamedTuple):
+    """Bytes that the replicas of a unit take on a device."""
+
+    state: int
+    step: int
+    """On top of the state, while they train."""
+    reading: int
+    """On top of the state, while they are read."""
+
+
 class Room(NamedTuple):
     """The bytes of a device that may be filled, and what the replicas of a unit take of them."""
 
     limit: float
-    one: float
-    more: float
+    one: int
+    more: int
     """Each replica after the first."""
 
     @property
@@ -83,6 +93,12 @@ class Room(NamedTuple):
 
     def share(self, replicas: int) -> float:
         return (self.one + (replicas - 1) * self.more) / self.limit
+
+
+def room_for(limit: float, one: Needs, two: Needs) -> Room:
+    """From what one and two replicas need. More replicas are read fewer texts at a time, so that two may well need
+    less for a reading than one: no part counts as shrinking."""
+    return Room(limit, sum(one), sum(max(0, second - first) for first, second in zip(one, two, strict=True)))
 
 
 def alone(unit: Unit) -> Room:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from attndyn.errors import UserError
 from attndyn.kernels.graph import Replayed
-from attndyn.plan import SIDE_BY_SIDE, Chunk, Room, Unit, plan
+from attndyn.plan import SIDE_BY_SIDE, Chunk, Needs, Room, Unit, plan, room_for
 from attndyn.probes.trace import Trace
 from attndyn.process import cores, one_thread_each, stop_requests
 from attndyn.store.metrics import Row
@@ -262,13 +262,14 @@ class Runner:
     def _room(self, unit: Unit) -> Room:
         """What replicas like those of `unit` fill of the GPU: what one and what two of them take is measured."""
         alone = Unit(unit.replicas[:1])
-        memory(alone, self.device, self.precision)  # libraries take memory of their own when they are first used
+        if not self.memory:
+            memory(alone, self.device, self.precision)  # libraries take memory of their own when they are first used
         one = memory(alone, self.device, self.precision)
-        more = memory(Unit(unit.replicas[:1] * 2), self.device, self.precision) - one
+        two = memory(Unit(unit.replicas[:1] * 2), self.device, self.precision)
         torch.cuda.empty_cache()
         free = torch.cuda.mem_get_info()[0]
-        room = Room(MEMORY_SHARE * free, one, more)
-        self.memory.append({"free": free, "one replica": one, "each more": more, "most at once": room.most})
+        room = room_for(MEMORY_SHARE * free, one, two)
+        self.memory.append({"free": free, "one replica": room.one, "each more": room.more, "most at once": room.most})
         return room
 
     def _pool(self) -> ThreadPoolExecutor:
@@ -390,9 +391,9 @@ def work(chunk: Chunk) -> int:
     return sum(unit.steps * len(unit.replicas) for unit in chunk)
 
 
-def memory(unit: Unit, device: str, precision: Precision) -> int:
-    """Bytes that the replicas of a unit take on a GPU: their state, and what a step and a reading need on top, which
-    their graphs will keep."""
+def memory(unit: Unit, device: str, precision: Precision) -> Needs:
+    """What the replicas of a unit take on a GPU: their state, and what a step and a reading need on top, which their
+    graphs will keep."""
     gc.collect()
     start = torch.cuda.memory_allocated()
     worker = Worker(unit, device, precision)
@@ -402,4 +403,4 @@ def memory(unit: Unit, device: str, precision: Precision) -> int:
         torch.cuda.reset_peak_memory_stats()
         act()
         peaks.append(torch.cuda.max_memory_allocated() - built)
-    return built - start + sum(peaks)
+    return Needs(built - start, *peaks)
