@@ -43,9 +43,6 @@ TOKENS, TOKENS_ON_GPU = 1 << 13, 1 << 19
 MEMORY_SHARE = 0.5
 """Of the free memory of a GPU, how much the tensors of a chunk may fill: graphs keep pools of their own."""
 
-LARGE = 1 << 20
-"""Bytes of an array from which on its way from a GPU matters."""
-
 
 @runtime_checkable
 class Progress(Protocol):
@@ -93,7 +90,7 @@ class Worker:
             self.trainer.advance()
             seen.append(self.observe())
         return [
-            replace(observation, values=[(name, on_host(value)) for name, value in observation.values])
+            replace(observation, values=[(name, value.cpu()) for name, value in observation.values])
             for observation in seen
             if observation is not None
         ]
@@ -183,13 +180,6 @@ def kept(values: Tensor, mask: Tensor | None) -> Tensor:
     """A copy; values of every word of padded texts stand one after the other: [replica, word]."""
     of_words = mask is not None and values.shape == mask.shape
     return values[mask].view(len(values), -1) if of_words else values.clone()
-
-
-def on_host(value: Tensor) -> Tensor:
-    """A large array leaves a GPU through page-locked memory, which is faster, and which PyTorch keeps for the next."""
-    if not value.is_cuda or value.nbytes < LARGE:
-        return value.cpu()
-    return torch.empty_like(value, device="cpu", pin_memory=True).copy_(value)
 
 
 def counted(batch: Batch) -> int:
