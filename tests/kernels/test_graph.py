@@ -1,5 +1,6 @@
 """Work that is recorded once and replayed."""
 
+import contextlib
 import gc
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ class Drawn:
 def test_garbage_is_collected_again_afterwards(before: bool) -> None:
     (gc.enable if before else gc.disable)()
     try:
-        with pytest.raises(KeyError), uncollected():
+        with contextlib.suppress(KeyError), uncollected():
             assert not gc.isenabled()
             raise KeyError
         assert gc.isenabled() == before
