@@ -32,6 +32,28 @@ def test_agreement_is_that_of_padded_rows(found, percent: float) -> None:
     assert mine.double().tolist() == padded.agreement(wide_u, wide_v, mask, percent).values.tolist()
 
 
+@settings(deadline=None, max_examples=30)
+@given(texts, st.integers(1, 2))
+def test_many_scorings_at_once(found, every: int) -> None:
+    rows, u, v, _ = both(found)
+    many = torch.stack([v, -v, u * v]).unsqueeze(1)
+    peaks, limits = rows.peaks(u), rows.limits(many)
+    assert torch.equal(limits, torch.stack([rows.limits(one) for one in many[:, 0]]).unsqueeze(1))
+    agreed = torch.stack([rows.agreement(peaks, one, rows.limits(one)) for one in many[:, 0]]).unsqueeze(1)
+    assert torch.equal(rows.agreement(peaks, many, limits), agreed)
+    wanted = []
+    for one in many[:, 0]:
+        try:
+            wanted.append(rows.kendall_tau(u, one, every).values)
+        except ValueError:
+            wanted.append(torch.full((-(-len(rows.lengths) // every),), torch.nan, dtype=torch.float64))
+    if torch.stack(wanted).isnan().all():
+        return
+    mine = rows.kendall_tau(u, many, every)
+    assert torch.equal(mine.values.nan_to_num(9), torch.stack(wanted).unsqueeze(1).nan_to_num(9))
+    assert (mine.n, mine.n_undefined) == (int((~mine.values.isnan()).sum()), int(mine.values.isnan().sum()))
+
+
 @settings(deadline=None, max_examples=40)
 @given(texts, st.integers(1, 3))
 def test_tau_is_that_of_padded_rows(found, every: int) -> None:

@@ -1,6 +1,8 @@
 """Work of a fixed shape, recorded once as a CUDA graph and replayed: thousands of small launches become one."""
 
-from collections.abc import Callable
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +17,18 @@ def tensors(drawn: Any) -> dict[str, Tensor]:
     """The tensors of a dataclass by name."""
     values = {field.name: getattr(drawn, field.name) for field in fields(drawn)}
     return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Garbage waits: if a graph is freed while another one is recorded, CUDA breaks off the recording."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 class Replayed(Generic[D, T]):
@@ -54,6 +68,6 @@ class Replayed(Generic[D, T]):
         torch.cuda.empty_cache()  # what the first call took is not needed twice
         graph = torch.cuda.CUDAGraph()
         self.pool = self.pool or torch.cuda.graph_pool_handle()
-        with torch.cuda.graph(graph, pool=self.pool, stream=torch.cuda.current_stream()):
+        with uncollected(), torch.cuda.graph(graph, pool=self.pool, stream=torch.cuda.current_stream()):
             result = self.work(still)
         return still, graph, result

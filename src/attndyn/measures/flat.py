@@ -1,7 +1,7 @@
 """The measures of agreement for texts of different lengths whose words stand one after the other, without padding.
 
 Many scorings of the same texts are compared with each other, so what A(u, v) needs of each is computed once: of u the
-place of its peak, of v the lowest value that still counts.
+place of its peak, of v the lowest value that still counts. There may be many v at once, such as those of all steps.
 """
 
 from functools import cached_property
@@ -43,19 +43,19 @@ class Texts:
         place = torch.where(scores == highest[self.text], place, len(scores))
         return torch.full_like(self.lengths, len(scores)).scatter_reduce(0, self.text, place, "amin")
 
-    def limits(self, scores: Float[Tensor, " word"], percent: float = 5.0) -> Float[Tensor, " text"]:
+    def limits(self, scores: Float[Tensor, "*many word"], percent: float = 5.0) -> Float[Tensor, "*many text"]:
         """The lowest value of each text that is among its highest 5 %: the ⌈.05 L⌉-th largest."""
         self._check(scores)
-        ordered = scores.sort(descending=True, stable=True)
-        by_text = self.text[ordered.indices].sort(stable=True).indices
+        ordered = scores.sort(dim=-1, descending=True, stable=True)
+        by_text = self.text[ordered.indices].sort(dim=-1, stable=True).indices
         rank = torch.ceil(percent * self.lengths.to(torch.float64) / 100).to(torch.int64).clamp_min(1)
-        return ordered.values[by_text][self.first + rank - 1]
+        return ordered.values.gather(-1, by_text[..., self.first + rank - 1])
 
     def agreement(
-        self, peaks: Int[Tensor, " text"], scores: Float[Tensor, " word"], limits: Float[Tensor, " text"]
-    ) -> Bool[Tensor, " text"]:
+        self, peaks: Int[Tensor, " text"], scores: Float[Tensor, "*many word"], limits: Float[Tensor, "*many text"]
+    ) -> Bool[Tensor, "*many text"]:
         """A(u, v) of each text, from the peaks of u, v and the limits of v."""
-        return scores[peaks] >= limits
+        return scores[..., peaks] >= limits
 
     def total(self, values: Float[Tensor, " word"]) -> Float[Tensor, " text"]:
         return values.new_zeros(self.lengths.shape).index_add(0, self.text, values)
@@ -64,23 +64,25 @@ class Texts:
         """Of attention, over the logarithm of the length: 1 = uniform. NaN for a text of one word."""
         return self.total(-torch.xlogy(alpha, alpha)) / self.lengths.to(alpha.dtype).log()
 
-    def kendall_tau(self, u: Float[Tensor, " word"], v: Float[Tensor, " word"], every: int = 1) -> Rows:
-        """Kendall's τ_b of the texts 0, `every`, 2 `every`, …"""
+    def kendall_tau(self, u: Float[Tensor, " word"], v: Float[Tensor, "*many word"], every: int = 1) -> Rows:
+        """Kendall's τ_b of the texts 0, `every`, 2 `every`, … for each v."""
         self._check(u)
         self._check(v)
-        joined = torch.full((-(-len(self.lengths) // every),), torch.nan, dtype=torch.float64, device=u.device)
+        many = v.shape[:-1]
+        joined = torch.full((*many, -(-len(self.lengths) // every)), torch.nan, dtype=torch.float64, device=u.device)
         undefined = 0
         for rows, place, mask in self._padded(every):
+            alone = (1,) * len(many) + place.shape
             try:
-                found = kendall_tau(u[place], v[place], mask)
+                found = kendall_tau(u[place].view(alone), v[..., place], mask.view(alone))
             except ValueError:  # undefined in every row of the slice
-                undefined += len(rows)
+                undefined += len(rows) * many.numel()
             else:
-                joined[rows] = found.values
+                joined[..., rows] = found.values
                 undefined += found.n_undefined
-        if undefined == len(joined):
+        if undefined == joined.numel():
             raise ValueError(f"Kendall's τ is undefined in all of the {undefined} texts")
-        return Rows(joined, len(joined) - undefined, undefined)
+        return Rows(joined, joined.numel() - undefined, undefined)
 
     def _padded(self, every: int) -> list[tuple[Int[Tensor, " row"], Int[Tensor, "row key"], Bool[Tensor, "row key"]]]:
         """The texts 0, `every`, 2 `every`, … in slices of about one length: which of them, the places of their words,
@@ -101,7 +103,7 @@ class Texts:
         return self._slices[every]
 
     def _check(self, scores: Tensor) -> None:
-        if len(scores) != len(self.text):
-            raise ValueError(f"{len(scores)} values for {len(self.text)} words")
+        if scores.shape[-1] != len(self.text):
+            raise ValueError(f"{scores.shape[-1]} values for {len(self.text)} words")
         if bool(scores.isnan().any()):
             raise ValueError("a scoring holds values that are not numbers")

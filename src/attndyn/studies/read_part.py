@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from attndyn.measures.flat import Texts
@@ -14,6 +16,9 @@ from attndyn.measures.flat import Texts
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics
+
+POSITIONS = 1 << 22
+"""Of a scoring, that a GPU compares at once."""
 
 
 @dataclass
@@ -41,17 +46,40 @@ class ReadPart:
     def scores(self, condition: str, seed: int, step: int, name: str) -> Tensor:
         return torch.as_tensor(self.run.array(condition, seed, step, self.prefix + name), device=self.device)
 
+    def along(self, condition: str, seed: int, name: str) -> Iterator[tuple[slice, Float[Tensor, "step position"]]]:
+        """A scoring of a run along training, some checkpoints at a time."""
+        size = at_once(self.device, len(self.rows.text))
+        for first in range(0, len(self.steps), size):
+            some = slice(first, first + size)
+            yield some, torch.stack([self.scores(condition, seed, step, name) for step in self.steps[some]])
+
     def agreeing(self, peaks: dict[Any, Tensor], condition: str, name: str) -> dict[Any, np.ndarray]:
         """A(u, v) of every row for each u, given by its peaks, with v a scoring of a condition: [seed, step, row]."""
         seeds = self.study.seeds_of(condition)
         found = {key: np.zeros((len(seeds), len(self.steps), len(self.chance)), dtype=bool) for key in peaks}
         for i, seed in enumerate(seeds):
-            for j, step in enumerate(self.steps):
-                values = self.scores(condition, seed, step, name)
+            for some, values in self.along(condition, seed, name):
                 limits = self.rows.limits(values)
                 for key, places in peaks.items():
-                    found[key][i, j] = self.rows.agreement(places, values, limits).cpu().numpy()
+                    found[key][i, some] = self.rows.agreement(places, values, limits).cpu().numpy()
         return found
+
+    def taus(
+        self, scorings: dict[Any, Tensor], condition: str, seeds: Sequence[int], name: str, every: int
+    ) -> dict[Any, np.ndarray]:
+        """Kendall's τ(u, v) of one row in `every` for each u, with v a scoring of a condition: [seed, step, row]."""
+        rows = len(self.chance[::every])
+        found = {key: np.zeros((len(seeds), len(self.steps), rows)) for key in scorings}
+        for i, seed in enumerate(seeds):
+            for some, values in self.along(condition, seed, name):
+                for key, u in scorings.items():
+                    found[key][i, some] = self.rows.kendall_tau(u, values, every).values.cpu().numpy()
+        return found
+
+
+def at_once(device: str, positions: int) -> int:
+    """Checkpoints: as many as fill a GPU; of several, a CPU's cache would hold nothing."""
+    return 1 if device == "cpu" else max(1, POSITIONS // positions)
 
 
 def highest(found: np.ndarray) -> np.ndarray:

@@ -264,11 +264,8 @@ class Columns:
         found["A(Δ, Δ_loo)"] = texts.agreement(texts.peaks(gradient), delta, texts.limits(delta)).cpu().numpy()[None]
         peaks, best = texts.peaks(delta), []
         for seed in part.study.seeds_of(UNIFORM):
-            each = []
-            for step in part.steps:
-                beta = part.scores(UNIFORM, seed, step, "beta")[places]
-                each.append(texts.agreement(peaks, beta, texts.limits(beta)).cpu().numpy())
-            best.append(np.stack(each))
+            each = [values[:, places] for _, values in part.along(UNIFORM, seed, "beta")]
+            best.append(np.concatenate([texts.agreement(peaks, b, texts.limits(b)).cpu().numpy() for b in each]))
         found["A(Δ_loo, β_uf)"] = highest(np.stack(best))
         for name, values in found.items():
             yield from entry(SUMMARY, name, values, chance)
@@ -335,37 +332,24 @@ def stages(part: Part, condition: str, name: str, found: list[np.ndarray]) -> It
 
 def kendall(part: Part) -> Iterator[Row]:
     """Table 2: Kendall's τ in place of A, with the first standard run as gold and the second beside it."""
-    texts, steps = part.texts, part.steps
     every = -(-len(part.pairs) // RANKED)
     seeds = part.study.seeds_of(STANDARD)
     accuracy = part.accuracy(STANDARD)
-    gold = steps[int(accuracy[0].argmax())]
+    gold = part.steps[int(accuracy[0].argmax())]
     alpha, delta = (part.scores(STANDARD, seeds[0], gold, name) for name in ("alpha", "delta"))
     fixed = {COLUMNS[0]: alpha, COLUMNS[1]: part.proxies[0], COLUMNS[2]: delta}
-    best: dict[str, list[np.ndarray]] = {name: [] for name in fixed}
-    missing = dict.fromkeys(COLUMNS, 0)
-    for seed in part.study.seeds_of(UNIFORM):
-        found: dict[str, list[Any]] = {name: [] for name in fixed}
-        for step in steps:
-            beta = part.scores(UNIFORM, seed, step, "beta")
-            for name, values in fixed.items():
-                found[name].append(texts.kendall_tau(values, beta, every))
-        for name, rows in found.items():
-            top = max(rows, key=lambda row: row.mean)
-            best[name].append(top.values.cpu().numpy())
-            missing[name] += top.n_undefined
+    found = part.taus(fixed, UNIFORM, part.study.seeds_of(UNIFORM), "beta", every)
     curve: list[float] = []
     if len(seeds) > 1:
-        rows = [texts.kendall_tau(alpha, part.scores(STANDARD, seeds[1], step, "beta"), every) for step in steps]
-        top = max(rows, key=lambda row: row.mean)
-        best[COLUMNS[3]], missing[COLUMNS[3]] = [top.values.cpu().numpy()], top.n_undefined
-        curve = [texts.kendall_tau(alpha, part.scores(STANDARD, seeds[1], s, "alpha"), every).mean for s in steps]
-    for name, arrays in best.items():
-        taus = np.stack(arrays)
+        found |= part.taus({COLUMNS[3]: alpha}, STANDARD, seeds[1:2], "beta", every)
+        (curves,) = part.taus({"α": alpha}, STANDARD, seeds[1:2], "alpha", every).values()
+        curve = np.nanmean(curves[0], axis=1).tolist()
+    for name, along in found.items():
+        taus = highest(along)
         spread = resampled(taus)
         for ending, number in (("", np.nanmean(taus)), (" low", spread.low), (" high", spread.high)):
             yield Row(KENDALL, 0, 0, name + ending, float(number))
-        yield Row(KENDALL, 0, 0, f"{name} undefined", float(missing[name]))
+        yield Row(KENDALL, 0, 0, f"{name} undefined", float(np.isnan(taus).sum()))
         if curve:
             yield Row(KENDALL, 0, 0, f"ξ of {name}", float(xi(float(np.nanmean(taus)), [curve], accuracy[[1]])))
     yield Row(KENDALL, 0, 0, "texts", float(len(range(0, len(part.pairs), every))))

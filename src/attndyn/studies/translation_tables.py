@@ -143,21 +143,15 @@ class Columns:
         """Kendall's τ in place of the agreement, the largest over the checkpoints; on at most 1,000 positions."""
         part = self.part
         every = -(-len(part.sentence) // RANKED)
-        first = {RANKS[0]: [], RANKS[1]: [part.proxy], RANKS[2]: []}
+        scorings = {(RANKS[1], 0): part.proxy}
         for g, seed in enumerate(part.seeds):
             step = part.steps[self.gold["accuracy"][g]]
-            first[RANKS[0]].append(part.scores(STANDARD, seed, step, "alpha"))
-            first[RANKS[2]].append(part.scores(STANDARD, seed, step, "delta"))
-        known = [
-            [part.scores(UNIFORM, seed, step, "beta") for step in part.steps] for seed in part.study.seeds_of(UNIFORM)
-        ]
+            scorings[RANKS[0], g] = part.scores(STANDARD, seed, step, "alpha")
+            scorings[RANKS[2], g] = part.scores(STANDARD, seed, step, "delta")
+        taus = part.taus(scorings, UNIFORM, part.study.seeds_of(UNIFORM), "beta", every)
         groups = part.sentence[::every]
-        for name, scorings in first.items():
-            found = np.array([
-                [[part.rows.kendall_tau(u, beta, every).values.cpu().numpy() for beta in betas] for betas in known]
-                for u in scorings
-            ])  # fmt: skip
-            best = np.stack([highest(one) for one in found])
+        for name in RANKS:
+            best = np.stack([highest(found) for (of, _), found in taus.items() if of == name])
             spread = resampled(best, np.unique(groups, return_inverse=True)[1])
             for ending, number in (("", np.nanmean(best)), (" low", spread.low), (" high", spread.high)):
                 yield Row(SUMMARY, 0, 0, name + ending, float(number))

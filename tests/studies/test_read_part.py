@@ -1,0 +1,50 @@
+"""Several checkpoints are compared at once with what one after the other gives."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attndyn.studies import read_part
+from attndyn.studies.read_part import ReadPart
+
+LENGTHS, STEPS, SEEDS = np.array([3, 1, 6, 2]), [0, 10, 20, 30, 40], (4, 7)
+
+
+class Drawn:
+    """A run whose arrays are random numbers."""
+
+    def array(self, condition: str, seed: int, step: int, name: str) -> np.ndarray:
+        draw = np.random.default_rng([seed, step, len(condition), len(name)])
+        return draw.integers(-3, 4, int(LENGTHS.sum())).astype(np.float32)
+
+
+def part() -> ReadPart:
+    curves = SimpleNamespace(curves=lambda condition, name: SimpleNamespace(steps=np.array(STEPS)))
+    study: Any = SimpleNamespace(seeds_of=lambda condition: SEEDS)
+    made = ReadPart(study, curves, Drawn(), "cpu", "train")  # type: ignore[arg-type]
+    made.prepare(LENGTHS, "standard")
+    return made
+
+
+@pytest.mark.parametrize("size", [2, 5, 9])
+def test_checkpoints_at_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    u = {"u": torch.arange(12.0), "w": torch.tensor([2.0, 1, 3] * 4)}
+    peaks = {key: part().rows.peaks(values) for key, values in u.items()}
+    agreed, taus = part().agreeing(peaks, "uniform", "beta"), part().taus(u, "uniform", SEEDS[1:], "beta", 2)
+    monkeypatch.setattr(read_part, "at_once", lambda device, positions: size)
+    for found, again in ((agreed, part().agreeing(peaks, "uniform", "beta")),
+                         (taus, part().taus(u, "uniform", SEEDS[1:], "beta", 2))):  # fmt: skip
+        assert found.keys() == again.keys() == u.keys()
+        for key, values in found.items():
+            np.testing.assert_array_equal(values, again[key])
+    assert agreed["u"].shape == (2, 5, 4)
+    assert taus["u"].shape == (1, 5, 2)
+    assert len(np.unique(taus["u"])) > 3
+
+
+def test_a_gpu_takes_as_many_as_fill_it() -> None:
+    assert [read_part.at_once("cuda", n) for n in (read_part.POSITIONS // 7, 2 * read_part.POSITIONS)] == [7, 1]
+    assert read_part.at_once("cpu", 10) == 1
