@@ -5,7 +5,7 @@ Source: Wiegreffe and Pinter 2019 and their program; the slides of Snell et al. 
 whole models on TVD − λ KL for several λ, side by side; and models that read each word for itself under the frozen
 attention of the base and of an adversary. These last ones need the adversaries to be trained: a run with `--guided`
 needs one without.
-Cost: demo 70 s on two cores, with all that it needs.
+Cost: demo 100 s on two cores, with all that it needs.
 """
 
 from __future__ import annotations
