@@ -37,6 +37,7 @@ def test_agreement_is_that_of_padded_rows(found, percent: float) -> None:
 def test_many_scorings_at_once(found, every: int) -> None:
     rows, u, v, _ = both(found)
     many = torch.stack([v, -v, u * v]).unsqueeze(1)
+    assert torch.equal(rows.total(many), torch.stack([rows.total(one) for one in many[:, 0]]).unsqueeze(1))
     peaks, limits = rows.peaks(u), rows.limits(many)
     assert torch.equal(limits, torch.stack([rows.limits(one) for one in many[:, 0]]).unsqueeze(1))
     agreed = torch.stack([rows.agreement(peaks, one, rows.limits(one)) for one in many[:, 0]]).unsqueeze(1)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from attndyn.errors import UserError
 from attndyn.tasks.bare import REFERENCES, BareText
@@ -110,6 +111,36 @@ def test_every_batch_brings_its_own_weights(own: BareText, monkeypatch: pytest.M
     assert np.array_equal(slice_.answer[1, :, 0].numpy(), known["valid"].answers[order])
     assert np.array_equal(slice_.given[0, 3, 0, 0, :2].numpy(),
                           known["valid"].alpha.ids[data.valid.source.offsets[order[3]] :][:2])  # fmt: skip
+
+
+def test_replicas_follow_the_models_in_turn(own: BareText, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = own.data
+    several = {
+        part: [made(pairs, n) for n in range(3)] for part, pairs in (("train", data.train), ("valid", data.valid))
+    }
+    offsets = {part: np.tile(one[0].alpha.lengths, 3).cumsum() for part, one in several.items()}
+    joined = {
+        part: Reference(
+            Text(np.concatenate([one.alpha.ids for one in known]), np.concatenate([[0], offsets[part]]), []),
+            np.concatenate([one.answers for one in known]), 3,
+        )
+        for part, known in several.items()
+    }  # fmt: skip
+    monkeypatch.setitem(REFERENCES, "joined", joined)
+    seeds = [7, 3, 11, 5]
+    sampler = replace(own, reference="joined").build(seeds)
+    for number in range(3):
+        monkeypatch.setitem(REFERENCES, "one", {part: known[number] for part, known in several.items()})
+        alone = replace(own, reference="one").build(seeds)
+        rows = [row for row, seed in enumerate(seeds) if seed % 3 == number]
+        pairs = [(sampler.batch(5, 8), alone.batch(5, 8))]
+        for part in ("train", "valid"):
+            pairs += zip(sampler.slices(20, part, 100), alone.slices(20, part, 100), strict=True)
+        for batch, wanted in pairs:
+            assert torch.equal(batch.source, wanted.source)
+            assert torch.equal(batch.given[rows], wanted.given[rows])
+            assert torch.equal(batch.answer[rows], wanted.answer[rows])
+    assert rows == [2, 3]
 
 
 def test_weights_of_another_corpus_are_refused(own: BareText, monkeypatch: pytest.MonkeyPatch) -> None:

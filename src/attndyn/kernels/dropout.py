@@ -1,7 +1,7 @@
 """Dropout by counter: one random byte for each unit, of (seed, stream, step, place)."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attndyn import kernels
@@ -29,11 +29,28 @@ def plain(
     place: int,
     dropped: int,
 ) -> Float[Tensor, "replica batch length width"]:
+    return masked(x, kept(x, seeds, step, stream, place, dropped), dropped)
+
+
+def kept(
+    x: Float[Tensor, "replica batch length width"],
+    seeds: Int[Tensor, " replica"],
+    step: Int[Tensor, ""],
+    stream: int,
+    place: int,
+    dropped: int,
+) -> Bool[Tensor, "replica batch length width"]:
+    """Which units stay as they are."""
     _, batch, length, width = x.shape
     count = length * batch * width
     drawn = words(seeds, stream, step[None], -(-count // 4), place)
     each = (drawn[..., None] >> 8 * torch.arange(4, device=x.device) & 255).flatten(1)[:, :count]
-    kept = each.view(-1, length, batch, width).transpose(1, 2) >= dropped
+    return each.view(-1, length, batch, width).transpose(1, 2) >= dropped
+
+
+def masked(
+    x: Float[Tensor, "replica batch length width"], kept: Bool[Tensor, "replica batch length width"], dropped: int
+) -> Float[Tensor, "replica batch length width"]:
     return x * kept * (256 / (256 - dropped))
 
 

@@ -57,8 +57,8 @@ class Texts:
         """A(u, v) of each text, from the peaks of u, v and the limits of v."""
         return scores[..., peaks] >= limits
 
-    def total(self, values: Float[Tensor, " word"]) -> Float[Tensor, " text"]:
-        return values.new_zeros(self.lengths.shape).index_add(0, self.text, values)
+    def total(self, values: Float[Tensor, "*many word"]) -> Float[Tensor, "*many text"]:
+        return values.new_zeros(*values.shape[:-1], len(self.lengths)).index_add(-1, self.text, values)
 
     def entropy(self, alpha: Float[Tensor, " word"]) -> Float[Tensor, " text"]:
         """Of attention, over the logarithm of the length: 1 = uniform. NaN for a text of one word."""

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attndyn.kernels.dropout import drop
+from attndyn import kernels
+from attndyn.kernels.dropout import drop, kept, masked
 from attndyn.tasks.streams import DROPOUT
 
 
@@ -34,15 +35,21 @@ class Dropout(nn.Module):
 
 
 class Masked(torch.autograd.Function):
-    """The mask is drawn again for the backward pass, not kept."""
+    """For the backward pass the mask is kept, or drawn again where a kernel draws it faster than memory is read."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, seeds: Tensor, step: Tensor, place: int, dropped: int) -> Tensor:
-        ctx.save_for_backward(seeds, step)
         ctx.settings = place, dropped
-        return drop(x, seeds, step, DROPOUT, place, dropped)
+        if kernels.fast(x):
+            ctx.save_for_backward(seeds, step)
+            return drop(x, seeds, step, DROPOUT, place, dropped)
+        mask = kept(x, seeds, step, DROPOUT, place, dropped)
+        ctx.save_for_backward(mask)
+        return masked(x, mask, dropped)
 
     @staticmethod
     def backward(ctx: Any, d_result: Tensor) -> tuple[Tensor, None, None, None, None]:
+        if len(ctx.saved_tensors) == 1:
+            return masked(d_result, ctx.saved_tensors[0], ctx.settings[1]), None, None, None, None
         seeds, step = ctx.saved_tensors
         return drop(d_result, seeds, step, DROPOUT, *ctx.settings), None, None, None, None

@@ -5,7 +5,7 @@ Source: Wiegreffe and Pinter 2019 and their program; the slides of Snell et al. 
 whole models on TVD − λ KL for several λ, side by side; and models that read each word for itself under the frozen
 attention of the base and of an adversary. These last ones need the adversaries to be trained: a run with `--guided`
 needs one without.
-Cost: demo 70 s on two cores, with all that it needs.
+Cost: demo 100 s on two cores, with all that it needs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DeceptiveAttention(Explained):
     lambdas: tuple[float, ...] = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
     """What the divergence of attention counts beside that of the answers; at least 0."""
     adversaries: int = 3
-    """Adversaries for each λ."""
+    """Adversaries for each λ: the first of the first base model, the second of the second."""
     reversed: int = 1
     """Adversaries for each λ that maximise KL(base ‖ adversary), as on the slides; 0: none. The others maximise
     KL(adversary ‖ base), as the authors' program does."""
@@ -103,9 +103,10 @@ class DeceptiveAttention(Explained):
         else:
             model = self.model(encoder="average")
             for number, name in enumerate((BY_BASE, BY_ADVERSARY)):
-                first = 4000 + 100 * number
                 task = replace(self.task, reference=self.reference(name))
-                yield self.condition(name, range(first, first + self.guides), model=model, task=task, rule=Given())
+                yield self.condition(
+                    name, self.following(4000 + 100 * number, self.guides), model=model, task=task, rule=Given()
+                )
             yield self.condition(BY_UNIFORM, range(4200, 4200 + self.guides), model=model, rule=Uniform())
 
     def uniform(self) -> Condition:
@@ -117,6 +118,16 @@ class DeceptiveAttention(Explained):
         every: list[tuple[Direction, int]] = [("adversary-base", self.adversaries), ("base-adversary", self.reversed)]
         return [(direction, count) for direction, count in every if count]
 
+    @property
+    def followed(self) -> int:
+        """The base models that adversaries follow, one by one: what they do depends on how long theirs was trained."""
+        return min(self.adversaries, self.seeds)
+
+    def following(self, first: int, count: int) -> range:
+        """Seeds from about `first` on, of which the first follows the first base, the second the second."""
+        first -= first % self.followed
+        return range(first, first + count)
+
     def deceivers(self) -> Iterator[Condition]:
         task = replace(self.task, reference=self.reference(BILSTM))
         steps = min(self.adversary_epochs * self.epoch, self.adversary_steps)
@@ -126,7 +137,7 @@ class DeceptiveAttention(Explained):
             for number, lam in enumerate(self.lambdas):
                 first = (3000 if direction == "adversary-base" else 3500) + 10 * number
                 yield self.condition(
-                    adversary(direction, lam), range(first, first + count), task=task, steps=steps,
+                    adversary(direction, lam), self.following(first, count), task=task, steps=steps,
                     objective=Deceive(lam, direction), readings=readings, best=(ADVERSARY_BEST,),
                 )  # fmt: skip
 

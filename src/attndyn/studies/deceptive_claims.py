@@ -86,7 +86,8 @@ class Found:
         return Table(
             name="models",
             title="Every model beside the base",
-            caption="Means over seeds, on test texts. TVD, JSD, KL: from the first BiLSTM; W&P's program halves TVD. "
+            caption="Means over seeds, on test texts. TVD, JSD, KL: an adversary's from its base, uniform attention's "
+            "from the BiLSTM of the same number; W&P's program halves TVD. "
             "Each word for itself: its own attention, uniform attention, and the frozen attention of the base and of "
             f"the adversary of λ {self.study.guide:g}.",
             columns=("model", *columns),

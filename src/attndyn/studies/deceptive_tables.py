@@ -44,12 +44,14 @@ EPSILONS = (0.01, 0.05)
 
 
 def remember(study: DeceptiveAttention, needed: Sequence[Run], device: str) -> None:
-    """What the base, and the adversary that guides, do on the texts, for the models that are trained beside them."""
+    """What the bases, and the adversaries that guide, do on the texts, for the models that are trained beside them."""
     base = next(study.bases())
-    models = {BILSTM if not study.guided else BY_BASE: model_at(base, needed[0], [0], BEST, device)}
+    models = {
+        BY_BASE if study.guided else BILSTM: model_at(base, needed[0], base.seeds[: study.followed], BEST, device)
+    }
     if study.guided:
         guide = study.guiding()
-        models[BY_ADVERSARY] = model_at(guide, needed[1], guide.seeds[:1], ADVERSARY_BEST, device)
+        models[BY_ADVERSARY] = model_at(guide, needed[1], guide.seeds, ADVERSARY_BEST, device)
     data = study.task.data
     parts = {"train": data.train, "valid": data.valid, "test": evaluated_texts(study.task, study.evaluation)}
     for name, model in models.items():
@@ -73,46 +75,49 @@ def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
     uniform = study.uniform()
     spread = read(model_at(uniform, run, uniform.seeds, BEST, device), pairs, device, Uniform())
     for replica, seed in enumerate(uniform.seeds):
-        for name, value in (spread.scores(replica) | beside(learned, spread, replica)).items():
+        for name, value in (spread.scores(replica) | beside(learned, replica, spread, replica)).items():
             yield Row(uniform.name, seed, uniform.steps, name, value)
-    for replica, seed in enumerate(first.seeds[1:], start=1):
-        for name, value in (learned.scores(replica) | beside(learned, learned, replica)).items():
-            yield Row(SEEDS, 0, seed, name, value)
     if len(first.seeds) > 1:
-        others = [learned.texts.total(jsd_terms(one, learned.alpha[0])) for one in learned.alpha[1:]]
-        yield from bounds("JSD of another seed", torch.stack(others).cpu().numpy())
-    yield from _instance(learned)
+        for replica, seed in enumerate(first.seeds):
+            for name, value in (learned.scores(replica) | beside(learned, replica - 1, learned, replica)).items():
+                yield Row(SEEDS, 0, seed, name, value)
+        others = learned.texts.total(jsd_terms(learned.alpha, learned.alpha.roll(1, dims=0)))
+        yield from bounds("JSD of another seed", others.cpu().numpy())
+    yield from _instance(learned, study.followed)
     for condition in (first, *study.deceivers()):
         best, where = (BEST, run.needed[0]) if condition is first else (ADVERSARY_BEST, run)
         model = model_at(condition, where, condition.seeds, best, device)
         found = learned if condition is first else read(model, pairs, device)
-        yield from _adversary(condition, model, learned, found, pairs, device)
+        yield from _adversary(condition, model, learned, study.followed, found, pairs, device)
 
 
-def beside(base: Reading, other: Reading, replica: int) -> dict[str, float]:
-    """How far a model is from the first of the base models: means over texts, and the median of JSD."""
-    ours, theirs = other.alpha[replica], base.alpha[0]
+def beside(base: Reading, number: int, other: Reading, replica: int) -> dict[str, float]:
+    """How far a model is from one of the base models: means over texts, and the median of JSD."""
+    ours, theirs = other.alpha[replica], base.alpha[number]
     divergence = base.texts.total(jsd_terms(ours, theirs))
     return {
         "JSD": float(divergence.mean()),
         "JSD median": float(divergence.median()),
         "KL(it ‖ base)": float(base.texts.total(kl_terms(ours, theirs)).mean()),
         "KL(base ‖ it)": float(base.texts.total(kl_terms(theirs, ours)).mean()),
-        "TVD": float((other.answers[replica] - base.answers[0]).abs().mean()),
+        "TVD": float((other.answers[replica] - base.answers[number]).abs().mean()),
     }
 
 
-def _instance(base: Reading) -> Iterator[Row]:
-    alpha, votes = base.wide(base.alpha[:1])[0], base.wide(base.votes[:1])[0]
+def _instance(base: Reading, followed: int) -> Iterator[Row]:
+    each = list(zip(base.wide(base.alpha[:followed]), base.wide(base.votes[:followed]), strict=True))
     for number, epsilon in enumerate(EPSILONS):
-        other, divergence = most_different(alpha, votes, base.mask, epsilon)
-        moved = ((other * votes).sum(dim=1).sigmoid() - (alpha * votes).sum(dim=1).sigmoid()).abs()
-        yield Row(INSTANCE, 0, number, "JSD", float(divergence.mean()))
-        yield Row(INSTANCE, 0, number, "TVD", float(moved.mean()))
+        apart, moved = [], []
+        for alpha, votes in each:
+            other, divergence = most_different(alpha, votes, base.mask, epsilon)
+            apart.append(divergence)
+            moved.append(((other * votes).sum(dim=1).sigmoid() - (alpha * votes).sum(dim=1).sigmoid()).abs())
+        yield Row(INSTANCE, 0, number, "JSD", float(torch.stack(apart).mean()))
+        yield Row(INSTANCE, 0, number, "TVD", float(torch.stack(moved).mean()))
 
 
 def _adversary(
-    condition: Condition, model: Model, base: Reading, found: Reading, pairs: Pairs, device: str
+    condition: Condition, model: Model, base: Reading, followed: int, found: Reading, pairs: Pairs, device: str
 ) -> Iterator[Row]:
     """An adversary, or the base models themselves before: distance, scores, and attention beside its own influence."""
     chosen = np.arange(0, len(pairs), -(-len(pairs) // MOST_LEFT_OUT))
@@ -130,7 +135,7 @@ def _adversary(
     objective = condition.objective
     family, place = ADVERSARIES[objective.direction], round(objective.lam / LAMBDA_UNIT)
     for replica, seed in enumerate(condition.seeds):
-        values = found.scores(replica) | beside(base, found, replica) | {"λ": objective.lam}
+        values = found.scores(replica) | beside(base, seed % followed, found, replica) | {"λ": objective.lam}
         values |= {name: float(np.nanmean(tau[replica])) for name, tau in taus.items()}
         for name, value in values.items():
             yield Row(family, 0, 100 * place + replica, name, value)  # every adversary is a point of its own
@@ -145,7 +150,7 @@ def guided_tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[
         model = model_at(condition, run, condition.seeds, BEST, device)
         given = None
         if isinstance(condition.rule, Given):
-            given = REFERENCES[study.reference(condition.name)]["test"]
+            given = REFERENCES[study.reference(condition.name)]["test"], condition.seeds
         found = read(model, pairs, device, condition.rule, given)
         for replica, seed in enumerate(condition.seeds):
             for name, value in found.scores(replica).items():

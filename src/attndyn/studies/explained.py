@@ -64,7 +64,7 @@ class Explained(Study):
     below: int | None = None
     """Only texts of fewer words; if not given, the authors' limit for the corpus."""
     seeds: int = 8
-    """BiLSTM classifiers; the first is the base."""
+    """BiLSTM classifiers; the first is the base, or the first few are the bases."""
     averages: int = 3
     """Classifiers that read each word for itself."""
     epochs: int = 8

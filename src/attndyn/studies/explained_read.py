@@ -37,6 +37,9 @@ LEFT_OUT_ON_GPU = 1 << 20
 """The same without a gradient."""
 SIGNIFICANT = 0.05
 
+Followed = tuple[Reference, Sequence[int]]
+"""What other models did, and the seeds of the replicas that follow them."""
+
 
 def evaluated_texts(task: BareText, most: int) -> Pairs:
     """At most so many test texts, drawn once for all, from the shortest to the longest."""
@@ -82,12 +85,14 @@ class Reading:
         }
 
 
-def slices_of(pairs: Pairs, replicas: int, device: str, given: Reference | None = None) -> list[Any]:
+def slices_of(pairs: Pairs, replicas: int, device: str, given: Followed | None = None) -> list[Any]:
     tokens = (TOKENS if device == "cpu" else TOKENS_ON_GPU) // replicas
-    return in_slices(Parallel(pairs, device, given), replicas, max(1, tokens))
+    reference, seeds = given or (None, ())
+    examples = Parallel(pairs, device, reference, torch.tensor(seeds, dtype=torch.int64, device=device))
+    return in_slices(examples, replicas, max(1, tokens))
 
 
-def read(model: Model, pairs: Pairs, device: str, rule: Any = None, given: Reference | None = None) -> Reading:
+def read(model: Model, pairs: Pairs, device: str, rule: Any = None, given: Followed | None = None) -> Reading:
     """Every model on every text, in fp32. A rule of given attention takes it from `given`."""
     replicas = len(model.embedding.weight)
     found: dict[str, list[Tensor]] = {"alpha": [], "votes": [], "gradient": [], "answers": []}
@@ -122,12 +127,13 @@ def left_out(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Float
 
 
 def reference(model: Model, pairs: Pairs, device: str) -> Reference:
-    """The attention and the answers of the first model, for others to be trained beside."""
+    """The attention and the answers of all replicas of a model, for others to be trained beside."""
     order = np.argsort(pairs.source.lengths, kind="stable")
     found = read(model, pairs.take(order), device)
-    offsets = np.concatenate([[0], found.texts.lengths.cpu().numpy().cumsum()])
-    p = found.answers[0].cpu().numpy()
-    ordered = Reference(Text(found.alpha[0].cpu().numpy(), offsets, []), np.stack([1 - p, p], axis=1))
+    models = len(found.alpha)
+    offsets = np.concatenate([[0], np.tile(found.texts.lengths.cpu().numpy(), models).cumsum()])
+    p = found.answers.flatten().cpu().numpy()
+    ordered = Reference(Text(found.alpha.flatten().cpu().numpy(), offsets, []), np.stack([1 - p, p], axis=1), models)
     return ordered.take(np.argsort(order, kind="stable"))
 
 

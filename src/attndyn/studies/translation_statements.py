@@ -39,7 +39,7 @@ STATEMENTS = (
         "S-06", "§3.1",
         "Â is about 5 %, off only by rounding",
         "Multi30k 7.14 (log); derived: the mean of ⌈.05 L⌉/L",
-        "holds if the interval of the agreement of one random order with α holds the mean of ⌈.05 L⌉/L, else "
+        "holds if the interval of the agreement of twenty random orders with α holds the mean of ⌈.05 L⌉/L, else "
         "differs",
     ),
     _statement(

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 RANKED = 1000
 """Most positions for Kendall's τ."""
+ORDERS = 20
+"""Random ones, that are compared with α."""
 WORDS = 15
 """Entries of the dictionary that are followed along training."""
 
@@ -63,10 +65,12 @@ def facts(part: Pairs) -> Iterator[Row]:
     }
     for name, number in numbers.items():
         yield Row(SUMMARY, 0, 0, name, float(number))
-    random = torch.rand(len(part.source), generator=torch.Generator().manual_seed(0)).to(part.device)
+    draw = torch.Generator().manual_seed(0)
+    orders = (torch.rand(len(part.source), generator=draw).to(part.device) for _ in range(ORDERS))
     gold = part.scores(STANDARD, part.seeds[0], part.steps[-1], "alpha")
-    agreed = part.rows.agreement(part.rows.peaks(random), gold, part.rows.limits(gold)).cpu().numpy()
-    yield from part.entry(SUMMARY, "A(random order, α)", agreed[None])
+    limits = part.rows.limits(gold)
+    agreed = [part.rows.agreement(part.rows.peaks(order), gold, limits).cpu().numpy() for order in orders]
+    yield from part.entry(SUMMARY, "A(random order, α)", np.stack(agreed))
     for seed in study.seeds_of(UNIFORM)[:1]:
         beta = part.scores(UNIFORM, seed, part.steps[-1], "beta")
         found = part.rows.agreement(part.rows.peaks(beta), part.counted, part.rows.limits(part.counted))

@@ -68,7 +68,7 @@ def fitting(name: str, parts: dict[str, Pairs]) -> dict[str, Reference]:
         reference = REFERENCES[name].get(part)
         if reference is None:
             raise UserError(f"{name} gives no attention for the {part} texts")
-        wanted, found = pairs.source.lengths, reference.alpha.lengths
+        wanted, found = pairs.source.lengths, reference.alpha.lengths[: len(reference.answers) // reference.models]
         if len(wanted) != len(found):
             raise UserError(
                 f"{name} gives attention for {len(found):,} {part} texts, but there are {len(wanted):,}: it belongs to "

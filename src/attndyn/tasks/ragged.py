@@ -31,15 +31,18 @@ CLASSES = 12
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What another model did on the same lines."""
+    """What one or several other models did on the same lines: those of the first model, then those of the second."""
 
     alpha: Text
-    """Its attention: a weight for each word."""
+    """Their attention: a weight for each word."""
     answers: np.ndarray
-    """Its answers: float32 [line, output], as probabilities."""
+    """Their answers: float32 [line, output], as probabilities."""
+    models: int = 1
 
     def take(self, lines: np.ndarray) -> Reference:
-        return Reference(self.alpha.take(lines), self.answers[lines])
+        firsts = np.arange(self.models) * (len(self.answers) // self.models)
+        chosen = (firsts[:, None] + lines).ravel()
+        return Reference(self.alpha.take(chosen), self.answers[chosen], self.models)
 
 
 class Side:
@@ -62,10 +65,19 @@ class Side:
 class Parallel:
     """Both sides of the pairs on a device, and how long they are."""
 
-    def __init__(self, pairs: Pairs, device: torch.device | str, reference: Reference | None = None) -> None:
+    def __init__(
+        self,
+        pairs: Pairs,
+        device: torch.device | str,
+        reference: Reference | None = None,
+        seeds: Int[Tensor, " replica"] | None = None,
+    ) -> None:
         self.source, self.target = Side(pairs.source, device), Side(pairs.target, device)
         self.given: Side | None = None
         if reference is not None:
+            seeds = torch.zeros(1, dtype=torch.int64, device=device) if seeds is None else seeds
+            self.first = (seeds % reference.models * len(pairs))[:, None]
+            """Where the lines of the model begin that a replica follows: with the next seed, the next model."""
             self.given = Side(reference.alpha, device, torch.float32)
             self.answers = torch.as_tensor(reference.answers, dtype=torch.float32, device=device)
         self.lengths = np.stack([pairs.source.lengths, pairs.target.lengths])  # [side, example]
@@ -103,8 +115,9 @@ class Lines:
     def _reference(self) -> dict[str, Tensor]:
         if self.examples.given is None:
             return {}
-        weights, _ = self.examples.given.pad(self.lines, self.widths[0])
-        return {"given": weights[:, :, None, None], "answer": self.examples.answers[self.lines][:, :, None]}
+        lines = self.examples.first + self.lines
+        weights, _ = self.examples.given.pad(lines, self.widths[0])
+        return {"given": weights[:, :, None, None], "answer": self.examples.answers[lines][:, :, None]}
 
 
 def in_slices(examples: Parallel, replicas: int, tokens: int) -> list[Batch]:
@@ -135,7 +148,7 @@ class RaggedSampler:
         self.common = Streams([0])
         self.texts = {"train": train, "valid": valid} | ({} if test is None else {"test": test})
         self.references = references
-        self.train = Parallel(train, device, references.get("train"))
+        self.train = Parallel(train, device, references.get("train"), self.streams.seeds)
         longest = self.train.lengths.max(axis=0)
         ends = np.ceil(np.geomspace(np.quantile(longest, 0.1), longest.max(), CLASSES))
         found, self.classes = np.unique(np.searchsorted(ends, longest), return_inverse=True)
@@ -173,7 +186,8 @@ class RaggedSampler:
             lines = examined_lines(self.texts["train"], self.texts["valid"], size, part)
         reference = self.references.get(part)
         pairs, known = self.texts[part].take(lines), None if reference is None else reference.take(lines)
-        return in_slices(Parallel(pairs, self.streams.seeds.device, known), len(self.streams.seeds), tokens)
+        seeds = self.streams.seeds
+        return in_slices(Parallel(pairs, seeds.device, known, seeds), len(seeds), tokens)
 
 
 def examined(train: Pairs, valid: Pairs, size: int, part: str) -> Pairs:
