@@ -207,8 +207,8 @@ class DeceptiveAttention(Explained):
             name="plane",
             title="How far from the base: attention and answers",
             caption="Mean over test texts of the divergence of attention (JSD, at most .693) and of the answers (total "
-            "variation, 0 to 1). Every adversary is a point; beside them every other seed of the base, the runs under "
-            "uniform attention, and the adversaries of each text alone, at ε .01 and .05.",
+            "variation, 0 to 1). Every adversary is a point; beside them the BiLSTMs, each from the one before it, the "
+            "runs under uniform attention, and the adversaries of each text alone, at ε .01 and .05.",
             metric="TVD",
             x="JSD",
             x_title="JSD of attention from the base",
