@@ -106,7 +106,8 @@ def test_dropout(width: int, dropped: int) -> None:
     """The same bits: the streams are integers."""
     x, seeds = draw(2, 3, 17, width, seed=1), torch.tensor([5, 2**32 - 1], device=DEVICE)
     step = torch.tensor(36_259, device=DEVICE)
-    fast, slow = (make(x, seeds, step, 6, 3, dropped) for make in (dropout._launch, dropout.plain))
+    drawn = seeds, step, 6, 3, dropped
+    fast, slow = dropout.drop(x, *drawn), dropout.masked(x, dropout.kept(x, *drawn), dropped)
     torch.testing.assert_close(fast, slow, rtol=1e-6, atol=0)
     assert torch.equal(fast == 0, slow == 0)
     assert 0 < (fast == 0).sum() < fast.numel()

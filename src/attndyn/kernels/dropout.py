@@ -4,32 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attndyn import kernels
 from attndyn.kernels.philox import words
-
-
-def drop(
-    x: Float[Tensor, "replica batch length width"],
-    seeds: Int[Tensor, " replica"],
-    step: Int[Tensor, ""],
-    stream: int,
-    place: int,
-    dropped: int,
-) -> Float[Tensor, "replica batch length width"]:
-    """Units whose byte is below `dropped` become 0, the others make up for them. The bytes are counted position after
-    position, so that padding at the end changes no mask."""
-    return (_launch if kernels.fast(x) else plain)(x.contiguous(), seeds, step, stream, place, dropped)
-
-
-def plain(
-    x: Float[Tensor, "replica batch length width"],
-    seeds: Int[Tensor, " replica"],
-    step: Int[Tensor, ""],
-    stream: int,
-    place: int,
-    dropped: int,
-) -> Float[Tensor, "replica batch length width"]:
-    return masked(x, kept(x, seeds, step, stream, place, dropped), dropped)
 
 
 def kept(
@@ -40,7 +15,8 @@ def kept(
     place: int,
     dropped: int,
 ) -> Bool[Tensor, "replica batch length width"]:
-    """Which units stay as they are."""
+    """The units whose byte is not below `dropped`. The bytes are counted position after position, so that padding at
+    the end changes no mask."""
     _, batch, length, width = x.shape
     count = length * batch * width
     drawn = words(seeds, stream, step[None], -(-count // 4), place)
@@ -51,12 +27,17 @@ def kept(
 def masked(
     x: Float[Tensor, "replica batch length width"], kept: Bool[Tensor, "replica batch length width"], dropped: int
 ) -> Float[Tensor, "replica batch length width"]:
+    """What is not kept becomes 0, and the rest makes up for it."""
     return x * kept * (256 / (256 - dropped))
 
 
-def _launch(x: Tensor, seeds: Tensor, step: Tensor, stream: int, place: int, dropped: int) -> Tensor:
+def drop(
+    x: Float[Tensor, "replica batch length width"], seeds: Tensor, step: Tensor, stream: int, place: int, dropped: int
+) -> Float[Tensor, "replica batch length width"]:
+    """Both in one launch, without a mask in memory."""
     from attndyn.kernels import triton_dropout
 
+    x = x.contiguous()
     replicas, batch, length, width = x.shape
     result = torch.empty_like(x)
     triton_dropout.drop[(-(-x[0].numel() // triton_dropout.BLOCK), replicas)](

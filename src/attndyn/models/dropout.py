@@ -40,10 +40,11 @@ class Masked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, seeds: Tensor, step: Tensor, place: int, dropped: int) -> Tensor:
         ctx.settings = place, dropped
+        drawn = seeds, step, DROPOUT, place, dropped
         if kernels.fast(x):
             ctx.save_for_backward(seeds, step)
-            return drop(x, seeds, step, DROPOUT, place, dropped)
-        mask = kept(x, seeds, step, DROPOUT, place, dropped)
+            return drop(x, *drawn)
+        mask = kept(x, *drawn)
         ctx.save_for_backward(mask)
         return masked(x, mask, dropped)
 
