@@ -197,6 +197,7 @@ def test_training_examples_have_a_table_of_their_own(finished: Run) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [({"corpus": "imbd"}, "did you mean 'imdb'"), ({"seeds": 0}, "seeds must be at least 1"),
+     ({"seeds": 1}, "seeds must be at least 2, not 1: each standard run is compared"),
      ({"blog": -1}, "blog must be at least 0"), ({"lr": 0.0}, "a number above 0"), ({"corpus": "multi30k"}, "parallel"),
      ({"batch": 5000}, "fewer than a batch")],
 )  # fmt: skip

@@ -106,6 +106,8 @@ class SalientWords(Study):
 
     def __post_init__(self) -> None:
         self.at_least_one("seeds", "uniform", "proxies", "steps", "batch", "every", "evaluation", "epochs")
+        if self.seeds < 2:
+            raise UserError("seeds must be at least 2, not 1: each standard run is compared with the others")
         if self.blog is not None and self.blog < 0:
             raise UserError(f"blog must be at least 0, not {self.blog}")
         for rate in (self.lr, self.proxy_lr):
