@@ -96,10 +96,10 @@ class Room(NamedTuple):
 
 
 def room_for(limit: float, one: Needs, two: Needs) -> Room:
-    """From what one and two replicas need. More replicas are read fewer texts at a time: where two need less for that
-    than one, so do more of them, and each only adds its state and its share of a step."""
+    """From what one and two replicas need. No part counts as shrinking: what was freed between the two measurements
+    makes no room."""
     more = (max(0, second - first) for first, second in zip(one, two, strict=True))
-    return Room(limit, one.state + one.step + min(one.reading, two.reading), sum(more))
+    return Room(limit, sum(one), sum(more))
 
 
 def alone(unit: Unit) -> Room:
