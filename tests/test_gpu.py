@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load
 
 from attndyn import runner as module
 from attndyn.kernels.graph import tensors
 from attndyn.measures.head_readings import Heads
 from attndyn.measures.pair_readings import PairScores, Translate
-from attndyn.measures.readings import Answers, Attention, Lexical, Scores
+from attndyn.measures.readings import Answers, Attention, Keep, Lexical, Scores
 from attndyn.models import Classifier, Learned, Seq2Seq, Translator, Uniform
 from attndyn.models.decoding import translate
 from attndyn.models.specs import MultiHead, Origins
@@ -29,6 +30,7 @@ from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, Subsets, Zipf
 from attndyn.tasks.corpus import LabelledText
 from attndyn.tasks.pieces import PieceText
+from attndyn.training import recorder as recording
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.precision import Precision, deterministic
 from attndyn.training.recorder import Recorder
@@ -167,6 +169,22 @@ def test_the_memory_measured_is_the_memory_taken(tmp_path: Path) -> None:
     runner.execute()
     taken = torch.cuda.max_memory_reserved() - before
     assert predicted / 2 < taken < predicted / module.MEMORY_SHARE
+
+
+def test_traces_leave_the_gpu_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written in small portions, while graphs are recorded and replayed, or all in the end: the same."""
+    condition = replace(CONDITION, steps=60, readings=(*CONDITION.readings, Keep(every=1, examples=8)))
+    found = []
+    for name, many in (("at once", 0), ("in the end", 1 << 40)):
+        monkeypatch.setattr(recording, "MANY", many)
+        runner = make(tmp_path / name, condition, repeatable=True)
+        runner.execute()
+        files = sorted((tmp_path / name / "traces").rglob("*.safetensors"))
+        found.append({path.name: load(path.read_bytes()) for path in files})
+    assert len(found[0]) == 61
+    for step, arrays in found[0].items():
+        assert arrays.keys() == found[1][step].keys()
+        assert all(torch.equal(value, found[1][step][key]) for key, value in arrays.items())
 
 
 @pytest.mark.parametrize("repeatable", [False, True])

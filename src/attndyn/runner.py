@@ -89,11 +89,13 @@ class Worker:
                 break
             self.trainer.advance()
             seen.append(self.observe())
+        # arrays stay where they are: they leave a GPU while it goes on, when they are written
         return [
-            replace(observation, values=[(name, value.cpu()) for name, value in observation.values])
+            replace(observation, values=[(name, value.cpu() if value.ndim == 1 else value) for name, value in
+                                         observation.values])
             for observation in seen
             if observation is not None
-        ]
+        ]  # fmt: skip
 
     def observe(self) -> Observation | None:
         """The readings due at the trainer's step; they change nothing."""

@@ -68,6 +68,8 @@ class Replayed(Generic[D, T]):
         torch.cuda.empty_cache()  # what the first call took is not needed twice
         graph = torch.cuda.CUDAGraph()
         self.pool = self.pool or torch.cuda.graph_pool_handle()
-        with uncollected(), torch.cuda.graph(graph, pool=self.pool, stream=torch.cuda.current_stream()):
+        stream = torch.cuda.current_stream()
+        # other threads may go on: traces are copied while a graph is recorded
+        with uncollected(), torch.cuda.graph(graph, self.pool, stream, capture_error_mode="thread_local"):
             result = self.work(still)
         return still, graph, result

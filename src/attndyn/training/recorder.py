@@ -134,7 +134,7 @@ class Recorder:
     def _write(path: Path, tensors: dict[str, Tensor]) -> None:
         from safetensors.torch import save
 
-        atomic.write_bytes(path, save(dict(sorted(tensors.items()))))
+        atomic.write_bytes(path, save({name: value.cpu() for name, value in sorted(tensors.items())}))
 
 
 def join(states: Iterable[tuple[int, dict[str, Tensor]]]) -> dict[str, Tensor]:
