@@ -59,6 +59,12 @@ class Observation:
     values: list[tuple[str, Tensor]]
 
 
+def settled(observation: Observation) -> Observation:
+    """Numbers leave the GPU now. Arrays stay on it, and leave it when they are written, while it goes on."""
+    values = [(name, value.cpu() if value.ndim == 1 else value) for name, value in observation.values]
+    return replace(observation, values=values)
+
+
 class Worker:
     """A trainer with its evaluation examples, moved forward a few steps at a time."""
 
@@ -89,13 +95,7 @@ class Worker:
                 break
             self.trainer.advance()
             seen.append(self.observe())
-        # arrays stay where they are: they leave a GPU while it goes on, when they are written
-        return [
-            replace(observation, values=[(name, value.cpu() if value.ndim == 1 else value) for name, value in
-                                         observation.values])
-            for observation in seen
-            if observation is not None
-        ]  # fmt: skip
+        return [settled(observation) for observation in seen if observation is not None]
 
     def observe(self) -> Observation | None:
         """The readings due at the trainer's step; they change nothing."""
