@@ -137,6 +137,14 @@ def test_the_interval_of_a_mean_is_students() -> None:
         verdicts.mean_interval([1.0])
 
 
+def test_the_interval_of_a_mean_ends_where_the_values_do() -> None:
+    ranks = [0.95, -0.2, 0.98]
+    free, bounded = verdicts.mean_interval(ranks), verdicts.mean_interval(ranks, -1.0, 1.0)
+    assert free.low < -1 < 1 < free.high
+    assert bounded == (-1, 1)
+    assert verdicts.mean_interval([0.1, 0.2, 0.15], -1.0, 1.0) == verdicts.mean_interval([0.1, 0.2, 0.15])
+
+
 def test_resampling_is_drawing_every_axis_anew() -> None:
     import numpy as np
 

@@ -51,6 +51,15 @@ def test_points_have_their_mean_its_interval_and_the_prediction() -> None:
     assert spec["layer"][0]["encoding"]["x"]["axis"]["values"] == [64.0, 256.0]
 
 
+def test_every_replica_can_stand_at_its_own_place() -> None:
+    measured = [("a", 0, 5, "far", 0.1), ("a", 0, 5, "error", 1.0), ("a", 1, 5, "far", 0.4), ("a", 1, 5, "error", 2.0)]
+    plane = dataclasses.replace(POINTS, predicted="", log="", x="far")
+    (together,) = records(points_chart(plane, table(*measured)).to_dict())
+    assert (together["x"], together["mean"]) == (0.25, 1.5)
+    apart = records(points_chart(dataclasses.replace(plane, each=True), table(*measured)).to_dict())
+    assert [(one["x"], one["mean"], one["low"]) for one in apart] == [(0.1, 1.0, None), (0.4, 2.0, None)]
+
+
 def test_a_logarithmic_axis_takes_no_zero_and_no_axis_takes_infinity() -> None:
     values = records(points_chart(POINTS, widths(0.0, 2.0, math.inf, math.nan)).to_dict())[0]["values"]
     assert values == [2.0]

@@ -17,7 +17,7 @@ from attndyn.measures.verdicts import VERDICTS
 from attndyn.models.rules import Given, Learned
 from attndyn.plan import Replica, Unit
 from attndyn.store.folder import Run
-from attndyn.store.metrics import Metrics
+from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies import find
 from attndyn.studies.counterfactual_attention import CounterfactualAttention
 from attndyn.studies.deceptive_attention import DeceptiveAttention
@@ -250,6 +250,35 @@ def test_a_text_of_one_word_stops_every_study(tmp_path: Path, capsys: pytest.Cap
 def test_published_figures_judge_the_published_setting_only() -> None:
     assert "not the published epochs and hidden" in FeatureImportance.at("demo").caveat
     assert FeatureImportance.at("paper").published == {}  # SMS is none of their corpora
+
+
+@pytest.mark.parametrize(
+    ("shares", "counts", "verdict", "measured"),
+    [
+        ([0.39, 0.6, 0.58], [304, 900, 1100], "inconclusive", "in 52 % (39 to 60) of the 304 to 1,100 texts of a seed"),
+        ([0.1, 0.75, 0.8, 0.78], [3, 200, 200, 200], "holds", "in 78 % (75 to 80) of the 200 texts"),
+        ([0.2, 0.25, 0.15], [20, 40, 60], "differs", "in 20 % (15 to 25) of the 20 to 60 texts of a seed"),
+        ([0.9, 0.4], [25, 2], "inconclusive", "in 90 % of the 25 texts"),
+        ([0.9, 1.0], [2, 2], "inconclusive", "no seed has 20 such texts"),
+    ],
+)
+def test_all_seeds_decide_together_whether_shuffling_changes_little(
+    shares: list[float], counts: list[int], verdict: str, measured: str
+) -> None:
+    study, peaked = CounterfactualAttention(corpus="sms", seeds=1), "little change, largest weight ≥ 0.5"
+    rows = [
+        Row(BILSTM, seed, 0, name, value)
+        for seed, (share, n) in enumerate(zip(shares, counts, strict=True))
+        for name, value in (
+            (peaked, share), (f"{peaked}: of", float(n)),
+            *((f"JSD {what}at ε {e:g}{of}", value) for e in study.epsilons
+              for what, of, value in (("≥ 0.6 ", "", 0.9 + 0.01 * seed), ("≥ 0.6 ", ": of", 5.0), ("", "", 0.6))),
+        )
+    ]  # fmt: skip
+    found = dict(study.judge(Metrics(to_table(rows))))
+    assert (found["J-05"].verdict, found["J-05"].measured) == (verdict, measured)
+    assert found["J-06"].verdict == "holds"
+    assert found["J-06"].n == len(shares)
 
 
 def test_needed_runs_have_the_settings_of_the_one_that_needs_them() -> None:

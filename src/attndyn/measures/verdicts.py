@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,8 +40,8 @@ def fisher(a: int, n_a: int, b: int, n_b: int, alternative: str = "two-sided") -
     return float(fisher_exact([[a, n_a - a], [b, n_b - b]], alternative=alternative).pvalue)
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
-    """Student's interval of the mean over runs."""
+def mean_interval(values: Sequence[float], least: float = -math.inf, most: float = math.inf) -> Interval:
+    """Student's interval of the mean over runs, of values that lie between `least` and `most`."""
     import numpy as np
     from scipy.special import stdtrit
 
@@ -48,7 +49,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
         raise ValueError("the interval of a mean needs at least two runs")
     half = float(stdtrit(len(values) - 1, 1 - LEVEL / 2) * np.std(values, ddof=1) / np.sqrt(len(values)))
     mean = float(np.mean(values))
-    return Interval(mean - half, mean + half)
+    return Interval(max(mean - half, least), min(mean + half, most))
 
 
 def difference_interval(first: Sequence[float], second: Sequence[float], resamples: int = 10_000) -> Interval:

@@ -109,6 +109,8 @@ def _records(part: Points, metrics: "pa.Table", condition: str) -> list[dict[str
     measured = _values(metrics, condition, part.metric)
     predicted = _values(metrics, condition, part.predicted)
     places = _values(metrics, condition, part.x)
+    if part.each:
+        measured, predicted, places = (_apart(found) for found in (measured, predicted, places))
     records = []
     for step in sorted(measured.keys() | predicted.keys()) if measured else ():
         x = _mean(places.get(step, {}).values(), "x" in part.log) if part.x else float(step)
@@ -145,6 +147,11 @@ def _values(metrics: "pa.Table", condition: str, metric: str) -> dict[int, dict[
     for step, replica, value in zip(*columns, strict=True):
         values.setdefault(step, {})[replica] = value
     return values
+
+
+def _apart(values: dict[int, dict[int, float]]) -> dict[Any, dict[int, float]]:
+    """{(step, replica): {0: value}}"""
+    return {(step, replica): {0: value} for step, found in values.items() for replica, value in found.items()}
 
 
 def _mean(values: Iterable[float], log: bool) -> float | None:

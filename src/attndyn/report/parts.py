@@ -48,6 +48,8 @@ class Points(_Part):
     """The metric that holds the prediction; empty: there is none."""
     x: str = ""
     """The metric that holds the horizontal place; empty: the step."""
+    each: bool = False
+    """Every replica is a point, at its own `x`."""
     conditions: tuple[str, ...] = ()
     """Empty: all, in the order in which they were recorded."""
     log: str = ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attndyn.errors import UserError
-from attndyn.measures.verdicts import Interval, all_of, by_majority, by_sign, share_interval
+from attndyn.measures.verdicts import INCONCLUSIVE, Interval, all_of, by_majority, by_sign, mean_interval
 from attndyn.report.parts import Part, Points, Table, TracedScoring, TracedSentences
 from attndyn.studies.base import Judgement, Statement, Study
 from attndyn.studies.explained import AVERAGE, BEST, BILSTM, SUMMARY, Explained
@@ -34,22 +34,50 @@ EDGES = (0.25, 0.5, 0.75)
 PEAKED = 0.5
 NEAR = 0.6
 """A JSD that counts as near its bound ln 2 = .693."""
+FEW = 20
+"""Texts of which a share is taken at least."""
 SHOWN = 12
 
 STATEMENTS = (
     Statement(id="J-05", source="Jain and Wallace §4.2.1", statement="permuting the weights often changes the output "
               "little, even under peaked attention", published="direction", rule="of the texts whose largest weight is "
-              f"at least {PEAKED} in the first seed, more than half have a median |Δy| of at most {LITTLE}, by the "
-              "interval of that share"),
+              f"at least {PEAKED}, more than half have a median |Δy| of at most {LITTLE}, by the interval of that "
+              f"share over the seeds with at least {FEW} such texts"),
     Statement(id="J-06", source="Jain and Wallace §4.2.2", statement="for most examples a very different attention "
               "gives the same output", published="JSD near its bound ln 2; ε .01 (text of others), .05 (code)",
-              rule=f"at each ε, more than half of the texts have an adversary with JSD of at least {NEAR} in the first "
-              "seed, by the interval of that share"),
+              rule=f"at each ε, more than half of the texts have an adversary with JSD of at least {NEAR}, by the "
+              "interval of that share over seeds"),
     Statement(id="W-04", source="Wiegreffe and Pinter §5", statement="the per-instance adversary is easy to find "
               "because it is detached from the model and the task is binary", published="direction", rule="the "
               "adversary of each text reaches a larger JSD from the base than the attention of another seed of the "
               "same model does, although its answer stays closer: both intervals, over seeds and texts, lie above 0"),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of texts that are so, in each seed."""
+
+    of_seeds: list[float]
+    counts: list[int]
+
+    def __str__(self) -> str:
+        mean = sum(self.of_seeds) / len(self.of_seeds)
+        ends = f" ({100 * min(self.of_seeds):.0f} to {100 * max(self.of_seeds):.0f})" if len(self.of_seeds) > 1 else ""
+        return f"{100 * mean:.0f} %{ends}"
+
+    @property
+    def texts(self) -> str:
+        least, most = (f"{end(self.counts):,}" for end in (min, max))
+        return f"{least} texts" if least == most else f"{least} to {most} texts of a seed"
+
+    @property
+    def interval(self) -> Interval | None:
+        return mean_interval(self.of_seeds, 0.0, 1.0) if len(self.of_seeds) > 1 else None
+
+    @property
+    def verdict(self) -> str:
+        return by_majority(self.interval) if self.interval else INCONCLUSIVE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,25 +131,26 @@ class CounterfactualAttention(Explained):
     def interval(self, metrics: Metrics, name: str) -> Interval:
         return Interval(self.value(metrics, f"{name} low"), self.value(metrics, f"{name} high"))
 
-    def share(self, metrics: Metrics, name: str) -> tuple[float, int, Interval]:
-        """Of the texts of the first seed, with its interval."""
-        share, n = (float(metrics.curves(BILSTM, of).values[0, -1]) for of in (name, f"{name}: of"))
-        return share, round(n), share_interval(round(share * n), round(n))
+    def share(self, metrics: Metrics, name: str, least: int = 1) -> Share:
+        """Of the texts of each seed that has at least so many."""
+        shares, texts = (metrics.curves(BILSTM, of).last.tolist() for of in (name, f"{name}: of"))
+        enough = [(share, round(n)) for share, n in zip(shares, texts, strict=True) if n >= least]
+        return Share([share for share, _ in enough], [n for _, n in enough])
 
     def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         name = f"little change, largest weight ≥ {PEAKED:g}"
         if name in metrics.curves_of(BILSTM):
-            share, n, found = self.share(metrics, name)
-            yield "J-05", Judgement(measured=f"in {100 * share:.0f} % of {n} texts", verdict=by_majority(found),
-                                    interval=found, n=n)  # fmt: skip
-        shares = [self.share(metrics, f"JSD ≥ {NEAR:g} at ε {epsilon:g}") for epsilon in self.epsilons]
+            little = self.share(metrics, name, FEW)
+            measured = f"in {little} of the {little.texts}" if little.counts else f"no seed has {FEW} such texts"
+            yield "J-05", Judgement(measured=measured, verdict=little.verdict, interval=little.interval,
+                                    n=len(little.counts))  # fmt: skip
+        near = [self.share(metrics, f"JSD ≥ {NEAR:g} at ε {epsilon:g}") for epsilon in self.epsilons]
         measured = "; ".join(
-            f"ε {epsilon:g}: {100 * share:.0f} % of texts, mean JSD "
-            f"{self.value(metrics, f'JSD at ε {epsilon:g}', BILSTM):.3f}"
-            for epsilon, (share, _, _) in zip(self.epsilons, shares, strict=True)
+            f"ε {epsilon:g}: {share} of texts, mean JSD {self.value(metrics, f'JSD at ε {epsilon:g}', BILSTM):.3f}"
+            for epsilon, share in zip(self.epsilons, near, strict=True)
         )
-        yield "J-06", Judgement(measured=measured, verdict=all_of([by_majority(found) for *_, found in shares]),
-                                interval=shares[0][2], n=shares[0][1])  # fmt: skip
+        yield "J-06", Judgement(measured=measured, verdict=all_of([share.verdict for share in near]),
+                                interval=near[0].interval, n=len(near[0].counts))  # fmt: skip
         if self.seeds > 1:
             names = ("JSD of the adversary minus that of another seed", "|Δy| of another seed minus the adversary's")
             gaps = [self.interval(metrics, name) for name in names]

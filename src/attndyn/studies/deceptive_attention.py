@@ -211,6 +211,7 @@ class DeceptiveAttention(Explained):
             "runs under uniform attention, and the adversaries of each text alone, at ε .01 and .05.",
             metric="TVD",
             x="JSD",
+            each=True,
             x_title="JSD of attention from the base",
             y_title="total variation of answers",
             conditions=(*kinds, SEEDS, UNIFORM, INSTANCE),

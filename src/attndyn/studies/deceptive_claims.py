@@ -168,7 +168,7 @@ def _adversaries(found: Found) -> Iterator[tuple[str, Judgement]]:
             for name in ("JSD", "TVD")
         )
         ranks = [float(spearmanr(a, b).statistic) for a, b in zip(across, up, strict=True)]
-        interval = mean_interval(ranks)
+        interval = mean_interval(ranks, -1.0, 1.0)
         curve = ", ".join(f"{lam:g}: {found.at(lam, 'JSD'):.2f}/{found.at(lam, 'TVD'):.3f}" for lam in lambdas)
         yield "W-05", Judgement(measured=f"ρ {sum(ranks) / len(ranks):.2f}; λ: JSD/TVD {curve}",
                                 verdict=by_sign(interval), interval=interval, n=len(ranks))  # fmt: skip

@@ -233,7 +233,7 @@ class Judge:
         moving = [(a, b) for a, b in zip(agreement, accuracy, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
         rank = [float(spearmanr(a, b).statistic) for a, b in moving]
         if len(rank) > 1:
-            interval = mean_interval(rank)
+            interval = mean_interval(rank, -1.0, 1.0)
             yield "S-07", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=by_sign(interval),
                                     interval=interval, n=len(rank))  # fmt: skip
         for id, metric, best, margin in (("B-09", "loss", np.min, 0.03), ("O-02", "accuracy", np.max, 0.01)):

@@ -177,7 +177,8 @@ class SalientWords(Study):
             "optimiser": Adam(lr=self.lr),
             "evaluation": self.evaluation,
             "readings": readings,
-            "best": ("highest accuracy", "highest train accuracy"),
+            # only the weights of standard runs are read again, for Δ at their gold checkpoints
+            "best": ("highest accuracy", "highest train accuracy") if name == STANDARD else (),
         }
         return Condition(name=name, **(common | changes))
 
