@@ -29,6 +29,7 @@ from attndyn.studies.salient_names import (
     SUMMARY,
     TRAIN,
     UNIFORM,
+    VECTORS,
 )  # fmt: skip
 from attndyn.studies.salient_statements import PUBLISHED_PARAMETERS
 
@@ -243,7 +244,7 @@ class Judge:
                 measured = f"{even.mean():.4f} against {ours.mean():.4f}"
                 n = len(ours) + len(even)
                 yield id, Judgement(measured=measured, verdict=by_margin(gap, margin), interval=gap, n=n)
-        arms = [name for name in ("random vectors", "given vectors") if name in self.metrics]
+        arms = [name for name in VECTORS if name in self.metrics]
         if len(arms) == 2:
             found = [self.metrics.curves(name, "accuracy").values.max(axis=1).mean() for name in arms]
             early = [self.metrics.curves(name, "accuracy").values[:, 3].mean() for name in arms]

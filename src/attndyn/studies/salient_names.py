@@ -3,4 +3,5 @@
 STANDARD, UNIFORM, FROZEN, PROXY, BLOG = "standard", "uniform attention", "frozen β", "proxy", "linear scoring"
 CODE, TEXT = "validation, by the code", "validation, by the text"
 TRAIN, KENDALL, SUMMARY = "training examples", "Kendall's τ", "other measures"
+VECTORS = ("random vectors", "given vectors")
 COLUMNS = ("A(α, β_uf)", "A(β_px, β_uf)", "A(Δ, β_uf)", "A(α, β)")

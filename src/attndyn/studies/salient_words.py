@@ -34,6 +34,7 @@ from attndyn.studies.salient_names import (
     STANDARD,
     SUMMARY,
     UNIFORM,
+    VECTORS,
 )  # fmt: skip
 from attndyn.studies.salient_statements import STATEMENTS
 from attndyn.tasks.corpus import LabelledText
@@ -212,7 +213,7 @@ class SalientWords(Study):
         known = with_them.data.vectors
         assert known is not None
         model = replace(self.model, width=known.values.shape[1])
-        for n, (name, task) in enumerate((("random vectors", self.task), ("given vectors", with_them))):
+        for n, (name, task) in enumerate(zip(VECTORS, (self.task, with_them), strict=True)):
             common = {"task": task, "model": model}
             yield self.condition(name, seeds=(8000 + 10 * n, 8001 + 10 * n), **common)
             yield self.condition(f"{name}, uniform attention", seeds=(9000 + 10 * n,), rule=Uniform(), **common)
@@ -314,10 +315,11 @@ class SalientWords(Study):
             yield Curves(
                 name=name,
                 title=f"{name.capitalize()} on the validation texts",
-                caption="Learned attention beside uniform attention and beside attention that learns alone (frozen β).",
+                caption="Learned attention beside uniform attention and beside attention that learns alone (frozen β)"
+                + ("; learned attention with random and with given vectors of one width." if self.vectors else "."),
                 metric=metric,
                 y_title=name,
-                conditions=(STANDARD, UNIFORM, FROZEN),
+                conditions=(STANDARD, UNIFORM, FROZEN, *(VECTORS if self.vectors else ())),
             )
         if self.traces == "shown":
             yield TracedSentences(

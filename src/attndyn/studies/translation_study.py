@@ -222,7 +222,7 @@ class TranslationStudy(Study):
             ),
             kinds=(
                 ("alpha", "attention α"), ("beta", "probe β"), ("delta", "influence Δ"),
-                ("beta_uf", "probe under uniform attention β_uf"), *more,
+                ("beta_uf", "uniform: probe β_uf"), *more,
             ),
             across=True,
             outlined=outlined,
