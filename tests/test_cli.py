@@ -255,8 +255,16 @@ def test_a_folder_below_a_file_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert "cannot write" in err
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 1022.00 MiB."),
+        ("AcceleratorError", "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'"),
+        ("RuntimeError", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+)
 def test_a_full_gpu_ends_in_one_sentence_and_is_continued(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str, message: str
 ) -> None:
     import torch
 
@@ -268,7 +276,7 @@ def test_a_full_gpu_ends_in_one_sentence_and_is_continued(
         nonlocal taken
         taken += 1
         if taken == 9:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1022.00 MiB.")
+            raise getattr(torch, kind, RuntimeError)(message)
         return advance(trainer, *given)
 
     command = ["run", "copying", *TINY, "--out", str(tmp_path / "run")]

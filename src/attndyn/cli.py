@@ -16,6 +16,9 @@ from attndyn.errors import RunError, UserError, nearest
 from attndyn.options import RunOptions, SweepOptions, check_flags, parse_run, take_flags, take_value
 from attndyn.usage import HELP, help_of
 
+FULL = ("CUDA out of memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
+"""How PyTorch, the driver, cuBLAS and cuDNN say that a GPU has no memory left."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Exit codes: 0 done, 1 failed while running, 2 a mistake in the command, 130 stopped after saving."""
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         where = f"{error.filename}: " if error.filename else ""
         stop(f"{where}{error.strerror or error}; what was saved before is untouched", 1)
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # torch's, which is not imported for this
+        if not any(sign in str(error) for sign in FULL):
             raise
         stop(
             "the memory of the GPU is full (nvidia-smi shows which programs hold some of it); what was saved before is "
