@@ -4,6 +4,7 @@ import gzip
 import lzma
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,7 +13,16 @@ from hypothesis import strategies as st
 
 from attndyn.errors import UserError
 from attndyn.tasks import text
-from attndyn.tasks.text import number, pairs, read_labelled, read_lines, read_parallel, tokenise
+from attndyn.tasks.text import (
+    Tokeniser,
+    cut_and_number,
+    number,
+    pairs,
+    read_labelled,
+    read_lines,
+    read_parallel,
+    tokenise,
+)
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 lines_of_text = st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), max_size=30))
@@ -65,6 +75,21 @@ def test_numbering_loses_nothing(lines: list[list[str]]) -> None:
     backwards = numbered.take(order)
     assert [backwards.line(n) for n in range(len(lines))] == lines[::-1]
     assert list(numbered.rows) == [n for n, line in enumerate(lines) for _ in line]
+
+
+SPACES = " \t\u00a0\u2003\x1c\x85"
+
+
+@given(st.lists(st.text(st.characters() | st.sampled_from("aΑΣ'’-_\u0301\u094d" + SPACES), max_size=12), max_size=6))
+@pytest.mark.parametrize("cut", [tokenise, str.split, lambda line: tokenise(line.replace("_", " "))])
+def test_cutting_what_stands_between_spaces_once_is_cutting_every_line(cut: Tokeniser, lines: list[str]) -> None:
+    with patch("attndyn.tasks.text.BLOCK", 3):
+        fast, slow = cut_and_number(lines, cut), number(map(cut, lines))
+    assert fast.words == slow.words
+    assert fast.ids.tolist() == slow.ids.tolist()
+    assert fast.ids.dtype == slow.ids.dtype
+    assert fast.offsets.tolist() == slow.offsets.tolist()
+    assert fast.offsets.dtype == slow.offsets.dtype
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
     from attndyn.tasks.synthetic import CopyTask
 
+BLOCK = 1 << 20
+"""Words that are renumbered at once, which takes some 50 bytes of memory each."""
 LINE_LIMIT = 1_000_000
 """Bytes of the longest line that is read; the longest review of IMDB has 14,000."""
 
 Tokeniser = Callable[[str], list[str]]
+"""Cuts at white space, and further; what stands between two white spaces is cut alike wherever it stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,18 @@ def number(lines: Iterable[Sequence[str]]) -> Text:
     return Text(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64), list(known))
 
 
+def cut_and_number(lines: Iterable[str], cut: Tokeniser) -> Text:
+    """`number(map(cut, lines))` in less time: what stands between two white spaces is cut once, however often it
+    occurs."""
+    spaced = number(map(str.split, lines))
+    if cut is str.split:
+        return spaced
+    inside = number(map(cut, spaced.words))
+    blocks = [inside.take(some).ids for some in np.split(spaced.ids, range(BLOCK, len(spaced.ids), BLOCK))]
+    ends = np.concatenate([[0], inside.lengths[spaced.ids].cumsum()])
+    return Text(np.concatenate(blocks), ends[spaced.offsets], inside.words)
+
+
 def pairs(sources: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]) -> Pairs:
     """Pairs of token lists."""
     both = Pairs(number(sources), number(targets))
@@ -108,7 +123,7 @@ def pairs(sources: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]) ->
 def read_parallel(source: Path | str, target: Path | str, *, tokenised: bool = False) -> Pairs:
     """Two files, line n of one beside line n of the other."""
     cut = tokeniser(tokenised)
-    both = Pairs(*(number(map(cut, read_lines(path))) for path in (source, target)))
+    both = Pairs(*(cut_and_number(read_lines(path), cut) for path in (source, target)))
     if len(both.source) != len(both.target):
         raise UserError(
             f"{source} has {len(both.source):,} lines but {target} has {len(both.target):,}: "
@@ -127,15 +142,15 @@ def read_labelled(path: Path | str, *, tokenised: bool = False, cut: Tokeniser |
     cut = cut or tokeniser(tokenised)
     labels: list[list[str]] = []
 
-    def texts() -> Iterator[list[str]]:
+    def texts() -> Iterator[str]:
         for place, line in enumerate(read_lines(path), 1):
             label, tab, text = line.partition("\t")
             if not tab or not label.strip():
                 raise UserError(f"{path}, line {place}: expected label<TAB>text, found {shortened(line)!r}")
             labels.append([label.strip()])
-            yield cut(text)
+            yield text
 
-    source = number(texts())
+    source = cut_and_number(texts(), cut)
     if not len(source):
         raise UserError(f"{path} holds no lines")
     if not len(source.ids):
