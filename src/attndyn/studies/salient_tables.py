@@ -109,15 +109,16 @@ def bag_of_words(part: Part) -> Iterator[Row]:
     for seed in study.seeds_of(PROXY):
         weights = part.run.weights(PROXY, seed, "lowest loss")
         votes = weights["embedding.weight"] @ weights["output.weight"].T
+        table, bias = (torch.as_tensor(each, device=part.device) for each in (votes, weights["output.bias"]))
         model = model_at(study.proxy(), part.run, [seed], "lowest loss", part.device)
         apart = 0.0
         for batch in study.task.build([seed], part.device).slices(study.evaluation, part.name, TOKENS):
             with torch.no_grad():
                 logits, _ = model(batch, study.proxy().rule)
             assert batch.source_mask is not None
-            ids, mask = batch.source[0].cpu().numpy(), batch.source_mask[0].cpu().numpy()
-            mean = (votes[ids] * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-            apart = max(apart, float(np.abs(mean + weights["output.bias"] - logits[0, :, 0].cpu().numpy()).max()))
+            mask = batch.source_mask[0, ..., None]
+            mean = (table[batch.source[0]] * mask).sum(dim=1) / mask.sum(dim=1)
+            apart = max(apart, float((mean + bias - logits[0, :, 0]).abs().max()))
         yield Row(PROXY, seed, 0, "answer minus bag of words", apart)
         known = votes[frequent, -1] - votes[frequent, 0]
         yield Row(
