@@ -8,7 +8,7 @@ from models.test_classifier import SMALL, WORDS, texts
 from torch.nn import functional as F
 
 from attndyn.models import Learned, Uniform
-from attndyn.probes.influence import answer_influence, gradient_influence, leave_one_out, probability, surprise
+from attndyn.probes.influence import answer_influence, doubt, gradient_influence, leave_one_out, surprise
 from attndyn.probes.lexical import log_odds
 from attndyn.probes.trace import Trace
 from attndyn.tasks.sampler import Batch
@@ -73,12 +73,12 @@ def test_the_influence_on_the_answer_is_its_slope_with_the_attention_held_still(
 
 
 @torch.no_grad()
-def test_leaving_out_can_look_at_the_probability() -> None:
+def test_leaving_out_can_look_at_the_answer() -> None:
     model, batch = SMALL.build(WORDS, (0, 1), 2).double(), texts(LENGTHS, 2)
     in_loss = leave_one_out(model, Learned(), batch, tokens=50)
-    in_p = leave_one_out(model, Learned(), batch, tokens=50, of=probability)
-    before = probability(model(batch, Learned())[0], batch.target)
-    torch.testing.assert_close(in_p, before * torch.expm1(-in_loss))
+    in_doubt = leave_one_out(model, Learned(), batch, tokens=50, of=doubt)
+    p = model(batch, Learned())[0].softmax(dim=-1).gather(-1, batch.target[..., None])[..., 0]
+    torch.testing.assert_close(-in_doubt, p * torch.expm1(-in_loss))
 
 
 def test_a_single_word_cannot_be_left_out() -> None:
@@ -103,6 +103,28 @@ def test_log_odds_do_not_saturate() -> None:
     right = torch.tensor([0, 1, 2, 0, 1])
     p = three.softmax(dim=-1).gather(-1, right[:, None])[:, 0]
     torch.testing.assert_close(log_odds(three, right), p.logit())
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("rule", [Learned(), Uniform()])
+def test_the_words_of_a_text_that_is_certain_keep_their_influence(rule, label: int) -> None:
+    """In float32 p is exactly 1 there; what the words do to the loss and to the answer is as in float64."""
+    model, batch = SMALL.build(WORDS, (0,), 2), texts([6], 1)
+    batch = replace(batch, target=torch.full_like(batch.target, label))
+    with torch.no_grad():
+        model.output.bias += 30.0 if label else -30.0
+    logits = model(batch, rule)[0]
+    assert logits.softmax(dim=-1)[0, 0, 0, label] == 1
+    exact = SMALL.build(WORDS, (0,), 2).double()
+    exact.load_state_dict(model.state_dict())
+    close = {"rtol": 1e-3, "atol": 0.0, "check_dtype": False}
+    for influence in (gradient_influence, answer_influence):
+        found, wanted = influence(model, rule, batch)[0], influence(exact, rule, batch)[0]
+        assert found.abs().min() > 0
+        torch.testing.assert_close(found, wanted, **close)
+    for of in (surprise, doubt):
+        found, wanted = (leave_one_out(each, rule, batch, 100, of) for each in (model, exact))
+        torch.testing.assert_close(found, wanted, rtol=1e-2, atol=1e-16, check_dtype=False)
 
 
 def test_surprise_is_the_cross_entropy() -> None:

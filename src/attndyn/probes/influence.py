@@ -13,24 +13,26 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from attndyn.models.base import Model
 from attndyn.models.rules import AttentionRule, attend
+from attndyn.probes.lexical import log_odds
 from attndyn.tasks.sampler import Batch
 
 
 def surprise(
     logits: Float[Tensor, "replica batch query output"], target: Int[Tensor, "replica batch query"]
 ) -> Float[Tensor, "replica batch query"]:
-    """−log p of the right answers."""
-    return logits.logsumexp(dim=-1) - logits.gather(-1, target[..., None])[..., 0]
+    """−log p of the right answers; where p rounds to 1, it and its gradient are small and not 0."""
+    return F.softplus(-log_odds(logits, target))
 
 
-def probability(
+def doubt(
     logits: Float[Tensor, "replica batch query output"], target: Int[Tensor, "replica batch query"]
 ) -> Float[Tensor, "replica batch query"]:
-    """p of these answers."""
-    return logits.softmax(dim=-1).gather(-1, target[..., None])[..., 0]
+    """1 − p of these answers, which moves as p does and does not round to a constant where p is close to 1."""
+    return (-log_odds(logits, target)).sigmoid()
 
 
 def gradient_influence(
@@ -60,8 +62,8 @@ def answer_influence(
         states = model.encode_vectors(batch, embedded)
         alpha = attend(rule, model.scores(states), batch).detach()
         logits = model.read(states, alpha)
-        answers = probability(logits, logits.argmax(dim=-1))
-        (gradient,) = torch.autograd.grad(answers.sum(), embedded)
+        doubts = doubt(logits, logits.argmax(dim=-1))
+        (gradient,) = torch.autograd.grad(doubts.sum(), embedded)
     return (gradient * embedded.detach()).sum(dim=-1).abs(), alpha, logits.detach()
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from attndyn.measures.agreement import tau_p_values
 from attndyn.measures.flat import Texts
 from attndyn.models.rules import Learned
-from attndyn.probes.influence import answer_influence, leave_one_out, probability
+from attndyn.probes.influence import answer_influence, doubt, leave_one_out
 from attndyn.studies.kept import model_at
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.ragged import Parallel, Reference, in_slices
@@ -121,7 +121,7 @@ def left_out(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Float
                 logits, _ = model(batch, rule or Learned())
             predicted = replace(batch, target=logits.argmax(dim=-1))
             tokens = TOKENS if device == "cpu" else LEFT_OUT_ON_GPU
-            delta = leave_one_out(model, rule or Learned(), predicted, tokens, probability).abs()
+            delta = leave_one_out(model, rule or Learned(), predicted, tokens, doubt).abs()
             found.append(delta[batch.source_mask].view(replicas, -1))
     return torch.cat(found, dim=1)
 
