@@ -2,8 +2,8 @@
 
     python docs/examples/proxy.py [CORPUS | FOLDER | FILE.tsv] [EPOCHS]
 
-The recipe of Snell et al. (A.10 and their program): width 256, N(0, 1) at the start, a bias, Adam at 1.5e-4 (5e-5 for
-the three large corpora), batches of 64, summed loss, 60 epochs, the epoch with the lowest loss on the evaluation
+The recipe of Snell et al. (A.10 and their program): width 256, word vectors from N(0, 1), a bias, Adam at 1.5e-4 (5e-5
+for the three large corpora), batches of 64, summed loss, 60 epochs, the epoch with the lowest loss on the evaluation
 examples. Without an argument: SMS Spam, which ships with attndyn.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 import attndyn
 from attndyn.measures.readings import Answers
 from attndyn.models import Proxy, Uniform
+from attndyn.models.proxy import votes_of_words
 from attndyn.studies.base import Study
 from attndyn.tasks.corpus import LabelledText, loaded
 from attndyn.theory.logistic import logistic
@@ -56,18 +57,12 @@ class WordsAlone(Study):
         )
 
 
-def votes(run: attndyn.Run, seed: int) -> np.ndarray:
-    """W e of each word at the best epoch, [word, label]: β_px before its softmax, without the bias."""
-    weights = run.weights("proxy", seed, "lowest loss")
-    return weights["embedding.weight"] @ weights["output.weight"].T
-
-
 def compare(run: attndyn.Run, study: WordsAlone) -> None:
     examples = loaded(study.task)
     twin = logistic(examples.train, examples.valid)
     print(f"logistic regression: accuracy {twin.chosen.accuracy:.3f} with C = {twin.chosen.c:g}")
     for number, label in enumerate(examples.answers):
-        ours = votes(run, 0)
+        ours = votes_of_words(run.weights("proxy", 0, "lowest loss")).numpy()
         margin = ours[:, number] - np.delete(ours, number, axis=1).max(axis=1)
         seen = np.bincount(examples.train.source.ids, minlength=len(examples.words)) >= 10
         best = [examples.words[n] for n in np.argsort(-np.where(seen, margin, -np.inf))[:8]]

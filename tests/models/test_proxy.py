@@ -6,7 +6,9 @@ import torch
 from attndyn.errors import UserError
 from attndyn.models import Learned, OneHot, Proxy, Uniform
 from attndyn.models.base import Model
+from attndyn.models.proxy import votes_of_words
 from attndyn.tasks import Subsets
+from models.test_classifier import WORDS, texts
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 SEEDS = (0, 4)
@@ -65,6 +67,34 @@ def test_a_seed_starts_alike_in_any_company_and_as_wide_as_it_was_told() -> None
         assert torch.equal(values[1], alone.get_parameter(name)[0])
         assert values.std().item() == pytest.approx(0.05, rel=0.05)
     assert not hasattr(wide.output, "bias")
+
+
+def test_it_starts_as_the_authors_program_does() -> None:
+    """Word vectors from N(0, 1), the output map as PyTorch draws one."""
+    model = Proxy(width=400).build(500, [3], outputs=7)
+    assert model.embedding.weight.std().item() == pytest.approx(1, rel=0.05)
+    for weight in (model.output.weight, model.output.bias):
+        assert weight.abs().max() <= 400**-0.5
+        assert weight.std().item() > 0
+
+
+@torch.no_grad()
+def test_of_two_labels_the_second_is_voted_for() -> None:
+    batch = texts([3, 5], 2)
+    model = Proxy(width=6).build(WORDS, (0, 1), outputs=2)
+    assert model.output.weight.shape == (2, 1, 6)
+    logits, _ = model(batch, Uniform())
+    states = model.encode(batch)
+    for replica in range(2):
+        weights = {name: value[replica].numpy() for name, value in model.named_parameters()}
+        votes = votes_of_words(weights)
+        assert votes.shape == (WORDS, 2)
+        assert not votes[:, 0].any()
+        for row, length in enumerate((3, 5)):
+            words = batch.source[replica, row, :length]
+            wanted = votes[words].mean(dim=0) + torch.tensor([0, weights["output.bias"].item()])
+            torch.testing.assert_close(logits[replica, row, 0], wanted, **CLOSE)
+    torch.testing.assert_close(model.read_each(states), Model.read_each(model, states), **CLOSE)
 
 
 @pytest.mark.parametrize("changes", [{"width": 0}, {"spread": 0.0}, {"spread": float("inf")}])

@@ -70,8 +70,7 @@ class ClassifierModel(Model):
         else:
             encode = self.encoder.from_gates if self.encoder.only_read else self.encoder
             keys = encode(embedded, batch.source_mask)
-        votes = self.output(keys)
-        return Votes(keys, votes if votes.shape[-1] > 1 else F.pad(votes, (1, 0)))
+        return Votes(keys, layers.of_classes(self.output(keys)))
 
     def scores(self, states: Votes) -> Float[Tensor, "replica batch head query key"]:
         keys = states.keys if self.attention is None else self.bend(self.attention(states.keys))

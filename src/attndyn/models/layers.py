@@ -67,6 +67,11 @@ def merged(
     return outer @ weight, bias + (outer @ shift[..., None])[..., 0]
 
 
+def of_classes(votes: Float[Tensor, "*rows vote"]) -> Float[Tensor, "*rows class"]:
+    """One vote for each class; a single one is for the second of two, and the first stands at 0."""
+    return votes if votes.shape[-1] > 1 else F.pad(votes, (1, 0))
+
+
 class Embedding(Stacked):
     weight: Float[Tensor, "replica vocabulary width"]
 

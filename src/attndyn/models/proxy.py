@@ -2,12 +2,13 @@
 
 The logits are W (1/L) Σ_l e(x_l) + b, the same at every output position: no order, no recurrence, no attention. It is a
 translator trained under uniform attention with everything but the words taken away, and β_px, its lexical probe,
-is what co-occurrence alone can teach.
+is what co-occurrence alone can teach. Of two labels, only the second is voted for, and the first stands at 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -23,22 +24,23 @@ class Votes(NamedTuple):
     queries: Float[Tensor, "replica batch query none"]  # nothing but their number
 
 
+def plain_modules(spec: Proxy, vocabulary: int, outputs: int) -> dict[str, nn.Module]:
+    """The model's parts as plain PyTorch modules."""
+    embedding = nn.Embedding(vocabulary, spec.width)
+    output = nn.Linear(spec.width, outputs if outputs > 2 else 1, bias=spec.bias)
+    if spec.spread is not None:
+        for weight in (embedding.weight, output.weight):
+            nn.init.normal_(weight, std=spec.spread)
+        if spec.bias:
+            nn.init.zeros_(output.bias)
+    return {"embedding": embedding, "output": output}
+
+
 class ProxyModel(Model):
     def __init__(self, spec: Proxy, vocabulary: int, seeds: Sequence[int], outputs: int) -> None:
         super().__init__()
-        embeddings, maps = [], []
-        with torch.random.fork_rng(devices=[]):
-            for seed in seeds:
-                torch.manual_seed(seed)
-                embedding = nn.Embedding(vocabulary, spec.width)
-                output = nn.Linear(spec.width, outputs, bias=spec.bias)
-                for weight in (embedding.weight, output.weight):
-                    nn.init.normal_(weight, std=spec.spread)
-                if spec.bias:
-                    nn.init.zeros_(output.bias)
-                embeddings.append(embedding)
-                maps.append(output)
-        self.embedding, self.output = layers.Embedding(embeddings), layers.Linear(maps)
+        parts = layers.drawn(lambda: plain_modules(spec, vocabulary, outputs), seeds)
+        self.embedding, self.output = layers.Embedding(parts["embedding"]), layers.Linear(parts["output"])
 
     def encode(self, batch: Batch) -> Votes:
         replicas, size, keys = batch.source.shape
@@ -48,7 +50,7 @@ class ProxyModel(Model):
             values = layers.take(table @ self.output.weight.mT, tokens)
         else:
             values = layers.take(table, tokens) @ self.output.weight.mT
-        values = values.view(replicas, size, keys, -1)
+        values = layers.of_classes(values.view(replicas, size, keys, -1))
         return Votes(values, values.new_zeros(replicas, size, batch.target.shape[2], 0))
 
     def scores(self, states: Votes) -> Float[Tensor, "replica batch head query key"]:
@@ -65,4 +67,10 @@ class ProxyModel(Model):
 
     def _biased(self, logits: Float[Tensor, "replica batch row output"]) -> Float[Tensor, "replica batch row output"]:
         bias = getattr(self.output, "bias", None)
-        return logits if bias is None else logits + bias[:, None, None]
+        return logits if bias is None else logits + layers.of_classes(bias)[:, None, None]
+
+
+def votes_of_words(weights: Mapping[str, np.ndarray]) -> Float[Tensor, "word output"]:
+    """W e of every word, from the kept weights of a proxy: β_px before its softmax, without the bias."""
+    embedding, output = (torch.as_tensor(weights[f"{name}.weight"]) for name in ("embedding", "output"))
+    return layers.of_classes(embedding @ output.T)

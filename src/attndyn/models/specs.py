@@ -85,12 +85,13 @@ class Proxy(ModelSpec):
 
     width: int = 256
     bias: bool = True
-    spread: float = 1.0
-    """Standard deviation of embeddings and output weights at the start: 1 in the authors' program, 1/√width in their
-    theorem (§4.1), which has no bias either."""
+    spread: float | None = None
+    """Standard deviation of embeddings and output weights at the start: 1/√width in the authors' theorem (§4.1), which
+    has no bias either. If not given, they start as in their program: embeddings from N(0, 1), the output map as PyTorch
+    draws one, within ±1/√width."""
 
     def __post_init__(self) -> None:
-        if self.width < 1 or not 0 < self.spread < float("inf"):
+        if self.width < 1 or not (self.spread is None or 0 < self.spread < float("inf")):
             raise UserError(f"width and spread must be above 0, not {self.width} and {self.spread}")
 
     def build(self, vocabulary: int, seeds: Sequence[int], outputs: int | None = None) -> ProxyModel:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from attndyn.measures.flat import Texts
+from attndyn.models.proxy import votes_of_words
 from attndyn.probes.influence import gradient_influence, leave_one_out
 from attndyn.probes.lexical import log_odds
 from attndyn.studies.kept import model_at
@@ -64,8 +65,7 @@ class Part(ReadPart):
         found = []
         for seed in self.study.seeds_of(PROXY):
             weights = self.run.weights(PROXY, seed, "lowest loss")
-            embedding, output = (torch.as_tensor(weights[f"{name}.weight"]) for name in ("embedding", "output"))
-            found.append(self.votes((embedding @ output.T).to(self.device)))
+            found.append(self.votes(votes_of_words(weights).to(self.device)))
         return found
 
     @cached_property

@@ -26,6 +26,8 @@ from torch import Tensor
 
 from attndyn.measures.agreement import xi
 from attndyn.measures.verdicts import resampled
+from attndyn.models.layers import of_classes
+from attndyn.models.proxy import votes_of_words
 from attndyn.store.metrics import Row
 from attndyn.studies.kept import model_at
 from attndyn.studies.read_part import highest
@@ -108,8 +110,8 @@ def bag_of_words(part: Part) -> Iterator[Row]:
     twin = part.twin.beta[classes[-1]] - part.twin.beta[classes[0]]
     for seed in study.seeds_of(PROXY):
         weights = part.run.weights(PROXY, seed, "lowest loss")
-        votes = weights["embedding.weight"] @ weights["output.weight"].T
-        table, bias = (torch.as_tensor(each, device=part.device) for each in (votes, weights["output.bias"]))
+        votes = votes_of_words(weights)
+        table, bias = votes.to(part.device), of_classes(torch.as_tensor(weights["output.bias"], device=part.device))
         model = model_at(study.proxy(), part.run, [seed], "lowest loss", part.device)
         apart = 0.0
         for batch in study.task.build([seed], part.device).slices(study.evaluation, part.name, TOKENS):
@@ -120,7 +122,7 @@ def bag_of_words(part: Part) -> Iterator[Row]:
             mean = (table[batch.source[0]] * mask).sum(dim=1) / mask.sum(dim=1)
             apart = max(apart, float((mean + bias - logits[0, :, 0]).abs().max()))
         yield Row(PROXY, seed, 0, "answer minus bag of words", apart)
-        known = votes[frequent, -1] - votes[frequent, 0]
+        known = (votes[frequent, -1] - votes[frequent, 0]).numpy()
         yield Row(
             PROXY, seed, 0, "rank correlation with the logistic", float(spearmanr(known, twin[frequent]).statistic)
         )

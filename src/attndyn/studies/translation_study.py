@@ -157,12 +157,12 @@ class TranslationStudy(Study):
         return Condition(name=name, **(common | changes))
 
     def proxy(self) -> Condition:
-        """The authors' recipe (width 256, batches of 64, summed loss, the best epoch), but for a smaller start."""
+        """The authors' recipe: width 256, batches of 64, summed loss, the best epoch."""
         steps = self.task.epoch(64)
         return Condition(
             name=PROXY,
             task=self.task,
-            model=Proxy(width=self.hidden, spread=self.hidden**-0.5),
+            model=Proxy(width=self.hidden),
             seeds=tuple(self.seeds_of(PROXY)),
             steps=self.epochs * steps,
             batch=64,
