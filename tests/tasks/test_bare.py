@@ -11,7 +11,7 @@ import torch
 from attndyn.errors import UserError
 from attndyn.tasks.bare import REFERENCES, BareText
 from attndyn.tasks.labelled import load_labelled
-from attndyn.tasks.ragged import Reference
+from attndyn.tasks.ragged import Reference, examined_lines
 from attndyn.tasks.text import Pairs, Text
 from attndyn.tasks.vocabulary import BOS, EOS, SPECIALS, UNK
 
@@ -107,7 +107,7 @@ def test_every_batch_brings_its_own_weights(own: BareText, monkeypatch: pytest.M
             assert not given[len(own_weights) :].any()
             assert np.array_equal(batch.answer[replica, row, 0].numpy(), known["train"].answers[line])
     (slice_,) = sampler.slices(20, "valid", 10_000)
-    order = np.argsort(data.valid.source.lengths[:20], kind="stable")
+    order = examined_lines(data.train, data.valid, 20, "valid")
     assert np.array_equal(slice_.answer[1, :, 0].numpy(), known["valid"].answers[order])
     assert np.array_equal(slice_.given[0, 3, 0, 0, :2].numpy(),
                           known["valid"].alpha.ids[data.valid.source.offsets[order[3]] :][:2])  # fmt: skip

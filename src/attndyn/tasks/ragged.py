@@ -181,7 +181,7 @@ class RaggedSampler:
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
         if part == "test" and part in self.texts:
-            lines = by_length(self.texts[part], size)
+            lines = by_length(self.texts[part], drawn(self.texts[part], size))
         else:
             lines = examined_lines(self.texts["train"], self.texts["valid"], size, part)
         reference = self.references.get(part)
@@ -196,19 +196,22 @@ def examined(train: Pairs, valid: Pairs, size: int, part: str) -> Pairs:
 
 
 def examined_lines(train: Pairs, valid: Pairs, size: int, part: str) -> np.ndarray:
-    """Their numbers, from the shortest to the longest: the first `size` of the part "valid", or of the part "train" as
-    many, drawn once for all."""
-    count = min(size, len(valid))
+    """Their numbers, from the shortest to the longest: at most `size` of the part "valid", or as many of the part
+    "train"."""
     if part not in ("valid", "train"):
         raise UserError(f"examples are valid or train, not {part!r}")
     pairs = valid if part == "valid" else train
-    lines = np.arange(count) if part == "valid" else np.sort(shuffled(len(train), 0)[:count])
+    return by_length(pairs, drawn(pairs, min(size, len(valid))))
+
+
+def drawn(pairs: Pairs, size: int) -> np.ndarray:
+    """The numbers of at most `size` pairs, drawn once for all: the first ones of a file may be all of one label."""
+    return np.sort(shuffled(len(pairs), 0)[:size])
+
+
+def by_length(pairs: Pairs, lines: np.ndarray) -> np.ndarray:
+    """From the shortest to the longest."""
     return lines[np.argsort(larger(pairs)[lines], kind="stable")]
-
-
-def by_length(pairs: Pairs, size: int) -> np.ndarray:
-    """The numbers of the first `size`, from the shortest to the longest."""
-    return np.argsort(larger(pairs)[:size], kind="stable")
 
 
 def larger(pairs: Pairs) -> np.ndarray:
