@@ -8,7 +8,9 @@ from attndyn.measures.pair_readings import BestAttention, PairScores, Translate
 from attndyn.models import Learned, OneHot, Translator
 from attndyn.models.decoding import translate
 from attndyn.probes.influence_each import influence_each
+from attndyn.probes.optimal import optimal_attention
 from attndyn.probes.trace import Trace
+from attndyn.training.precision import products
 
 START, END = 2, 3
 
@@ -68,3 +70,18 @@ def test_the_best_attention_is_better_than_the_models_own() -> None:
 def test_the_best_attention_needs_a_linear_head() -> None:
     with pytest.raises(ValueError, match="linear head only"):
         list(BestAttention(every=1).run(trace("hidden")))
+
+
+def test_the_best_attention_is_sought_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the readings are taken in: with ten bits a gap of 1e-4 cannot be proven."""
+    allowed = []
+
+    def sought(*given):
+        allowed.append(torch.backends.cuda.matmul.allow_tf32)
+        return optimal_attention(*given)
+
+    monkeypatch.setattr("attndyn.probes.optimal.optimal_attention", sought)
+    with products("tf32"):
+        list(BestAttention(every=1).run(trace("linear")))
+        assert torch.backends.cuda.matmul.allow_tf32
+    assert allowed == [False]

@@ -113,7 +113,7 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
     for lines in np.array_split(np.arange(len(some)), -(-len(some) // 25)):
         batch = Lines(examples, torch.as_tensor(lines, device=part.device)[None], examples.widths(lines)).batch()
         assert batch.source_mask is not None
-        with products("fp32" if part.device == "cpu" else "tf32"):
+        with products("fp32"):
             deltas.append(leave_one_out(model, condition.rule, batch, tokens)[batch.source_mask])
     keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
     texts = Texts(torch.as_tensor(some.source.lengths, device=part.device))

@@ -1,4 +1,9 @@
-"""In what precision the matrix products of training are computed. Readings are always taken in fp32."""
+"""In what precision matrix products are computed.
+
+Readings on synthetic tasks, on any device with `fp32`, and everything that takes small differences (leaving words out,
+the best attention) are in fp32. α, β and Δ of text are read in TF32 where training is not in fp32: thousands of texts
+take more operations than the training does.
+"""
 
 import contextlib
 from collections.abc import Iterator
