@@ -9,6 +9,10 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 HERE = Path(__file__).resolve().parent
 
@@ -29,7 +33,7 @@ def copy(run: Path, folder: Path) -> None:
 
 
 def last_values(metrics: object, path: Path) -> None:
-    """One line for each condition and seed: every metric at its last step."""
+    """One line for each condition and seed: every metric at the last step at which that seed has it."""
     from attndyn.store.metrics import Metrics
 
     assert isinstance(metrics, Metrics)
@@ -44,10 +48,19 @@ def last_values(metrics: object, path: Path) -> None:
                     curves = metrics.curves(condition, name)
                 except KeyError:
                     continue
-                found[name] = dict(zip(curves.replicas.tolist(), curves.last.tolist(), strict=True))
+                found[name] = {
+                    seed: last(row) for seed, row in zip(curves.replicas.tolist(), curves.values, strict=True)
+                }
             for seed in sorted({seed for values in found.values() for seed in values}):
                 row = [found.get(name, {}).get(seed) for name in names]
                 table.writerow([condition, seed, *("" if v is None or v != v else f"{v:.4g}" for v in row)])
+
+
+def last(row: "np.ndarray") -> float:
+    import numpy as np
+
+    there = row[~np.isnan(row)]
+    return float(there[-1]) if len(there) else float("nan")
 
 
 def describe(folder: Path) -> None:

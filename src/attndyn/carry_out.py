@@ -43,6 +43,7 @@ def carry_out(
     before = read_info(folder) if (folder / INFO).exists() else None
     if before is not None:
         check_same_work(folder, before, engine, list(names))
+        check_same_data(folder, before, conditions)
     study.prepare(needed, engine["device"].split()[0])
     runner = Runner(
         conditions,
@@ -71,6 +72,7 @@ def carry_out(
             for seed in one.seeds
         ],
         "tokens": tokens_of([*conditions, *borrowed]),
+        "data": data_of(conditions),
         "versions": versions(),
         **engine,
         "memory": [*(before or {}).get("memory", []), *runner.memory],
@@ -123,6 +125,20 @@ def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any]
     if first != names:
         other = ", ".join(sorted(set(first) ^ set(names)))
         raise UserError(f"{folder} was begun with other data ({other}); use --fresh")
+
+
+def check_same_data(folder: Path, before: dict[str, Any], conditions: Sequence[Condition]) -> None:
+    """A run is continued, and shown again, with the text it was begun with."""
+    for name, content in data_of(conditions).items():
+        if before.get("data", {}).get(name, content) != content:
+            raise UserError(
+                f"the text that {name!r} in {folder} was trained on has changed since; use --fresh, or another --out"
+            )
+
+
+def data_of(conditions: Sequence[Condition]) -> dict[str, str]:
+    """A digest of the examples of each condition that has them from files."""
+    return {one.name: one.task.content for one in conditions if one.task.content}
 
 
 def _followed(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attndyn import spec
-from attndyn.carry_out import carry_out
+from attndyn.carry_out import carry_out, check_same_data
 from attndyn.errors import RunError, UserError
 from attndyn.provenance import Device, Precision, resolve_engine, restored, settings_of
 from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
@@ -43,6 +43,8 @@ def run(
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
     folder = Path(out) if out is not None else default_folder(declared, scale)
     check_same(declared, folder, fresh)
+    if not fresh and is_finished(folder):
+        check_own_text(declared, folder)
     if fresh or not is_finished(folder):
         engine = resolve_engine(device, precision, deterministic)
         for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
@@ -127,6 +129,17 @@ def check_same(study: Study, folder: Path, fresh: bool) -> None:
     if other:
         named = ", ".join(f"{name} {there.get(name)} instead of {wanted.get(name)}" for name in other)
         raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
+
+
+def check_own_text(study: Study, folder: Path) -> None:
+    """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
+    matter. The files of known corpora have checksums, and are not read for this."""
+    from attndyn.tasks.corpora import CORPORA, SHORT
+
+    corpus = getattr(study, "corpus", None)
+    if corpus is None or corpus in CORPORA or corpus in SHORT or not Path(corpus).exists():
+        return
+    check_same_data(folder, read_info(folder), list(study.conditions()))
 
 
 def check_folder(name: str, folder: Path, fresh: bool = False) -> dict[str, Any] | None:

@@ -55,6 +55,11 @@ class Task:
         raise NotImplementedError
 
     @property
+    def content(self) -> str:
+        """A digest of the examples, where they come from files: what the name of a file does not say."""
+        return ""
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         """Tasks of equal shapes can train side by side: their batches and vocabularies are of one size."""
         raise NotImplementedError

@@ -56,6 +56,10 @@ class CorpusTask(Task):
         return loaded(self).words
 
     @property
+    def content(self) -> str:
+        return digested(self)
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         return self.corpus, self.vocabulary, self.outputs
 
@@ -138,6 +142,20 @@ def without_first(text: Text) -> Text:
 @cache
 def loaded(task: CorpusTask) -> Examples:
     return task.load()
+
+
+@cache
+def digested(task: CorpusTask) -> str:
+    """Of the words and numbers of all parts."""
+    import hashlib
+
+    examples, found = loaded(task), hashlib.sha256()
+    found.update("\n".join([*examples.words, "", *examples.answers]).encode())
+    for pairs in (examples.train, examples.valid, examples.test):
+        for text in (pairs.source, pairs.target) if pairs is not None else ():
+            found.update(text.ids.tobytes())
+            found.update(text.offsets.tobytes())
+    return found.hexdigest()[:16]
 
 
 @cache

@@ -1,0 +1,76 @@
+"""Text that changed since a run was begun: it is neither continued nor shown as if nothing had happened."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import attndyn
+from attndyn.errors import UserError
+from attndyn.measures.readings import Answers
+from attndyn.models import Proxy, Uniform
+from attndyn.studies.base import Study
+from attndyn.tasks.corpus import LabelledText, digested, labelled, loaded
+from attndyn.training.condition import Condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words(Study):
+    name: ClassVar[str] = "words"
+    title: ClassVar[str] = "Words"
+
+    corpus: str
+    steps: int = 4
+
+    def conditions(self) -> Iterator[Condition]:
+        yield Condition(name="proxy", task=LabelledText(self.corpus), model=Proxy(width=4), rule=Uniform(), seeds=(0,),
+                        steps=self.steps, batch=4, readings=(Answers(every=1),))  # fmt: skip
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "own.tsv"
+    path.write_text("".join(f"{'yes' if n % 2 else 'no'}\tword{n % 5} and {n}\n" for n in range(40)))
+    return path
+
+
+def forget() -> None:
+    """As a new process would."""
+    for known in (loaded, labelled, digested):
+        known.cache_clear()
+
+
+def edit(path: Path) -> None:
+    path.write_text(path.read_text().replace("word3 and", "and word3"))  # same words, same lengths
+    forget()
+
+
+def test_a_finished_run_is_not_shown_for_other_text(corpus: Path, tmp_path: Path) -> None:
+    study, out = Words(corpus=str(corpus)), tmp_path / "run"
+    first = attndyn.run(study, out=out, page=False)
+    assert attndyn.run(study, out=out, page=False).info == first.info
+    edit(corpus)
+    with pytest.raises(
+        UserError, match=r"the text that 'proxy' in .*run was trained on has changed since; use --fresh"
+    ):
+        attndyn.run(study, out=out, page=False)
+    again = attndyn.run(study, out=out, page=False, fresh=True)
+    assert again.info["data"] != first.info["data"]
+    corpus.unlink()
+    forget()
+    assert attndyn.run(study, out=out, page=False).info == again.info
+
+
+def test_an_interrupted_run_is_not_continued_with_other_text(corpus: Path, tmp_path: Path) -> None:
+    study, out = Words(corpus=str(corpus)), tmp_path / "run"
+
+    def stop(*where: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attndyn.run(study, out=out, page=False, progress=stop)
+    edit(corpus)
+    with pytest.raises(UserError, match="has changed since"):
+        attndyn.run(study, out=out, page=False)
