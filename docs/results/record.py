@@ -66,12 +66,13 @@ def last(row: "np.ndarray") -> float:
 def describe(folder: Path) -> None:
     info, claims = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("run", "claims"))
     versions = ", ".join(f"{name} {version}" for name, version in info["versions"].items())
+    code = f", source {info['code']}" if "code" in info else ""
     lines = [
         f"# {info['title']}",
         "",
         info["finding"],
         "",
-        f"`{info['command']}`; {info['device']}, {info['precision']}; {versions}; {len(info['seeds'])} seeds; "
+        f"`{info['command']}`; {info['device']}, {info['precision']}; {versions}{code}; {len(info['seeds'])} seeds; "
         f"{info['seconds']:.0f} s of training and measuring. Source: {info['source']}.",
         "",
         "| claim | published | measured | interval | verdict |",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attndyn import spec
 from attndyn.errors import UserError
-from attndyn.provenance import command_of, resolve_engine, revision, settings_of, versions
+from attndyn.provenance import command_of, resolve_engine, revision, settings_of, source_digest, versions
 from attndyn.store import atomic
 from attndyn.store.folder import CLAIMS, INFO, Run, read_info
 
@@ -77,6 +77,7 @@ def carry_out(
         **engine,
         "memory": [*(before or {}).get("memory", []), *runner.memory],
         "revision": revision(),
+        "code": source_digest(),
         "command": command_of(study, scale),
         "needed": [str(one.path) for one in needed],
         "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

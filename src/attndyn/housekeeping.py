@@ -20,7 +20,7 @@ USAGE = """usage: attndyn runs list [--under DIR] [--json]
        attndyn runs compare DIR DIR [--json]
        attndyn runs clean [--under DIR] [--unfinished] [--yes]"""
 ENDED = ("finished", "diverged")
-MADE_BY = ("study", "scale", "status", "seeds", "device", "precision", "deterministic", "revision")
+MADE_BY = ("study", "scale", "status", "seeds", "device", "precision", "deterministic", "revision", "code")
 SHOWN = 40
 """Metrics that `compare` prints; --json has all."""
 
@@ -124,7 +124,18 @@ def do_show(names: Sequence[str], under: Path | None, flags: set[str]) -> None:
     if len(names) != 1:
         raise UserError("runs show needs one run folder: attndyn runs show DIR")
     run, claims = opened(names[0])
-    known = ("title", "source", "command", "settings", "versions", "device", "precision", "deterministic", "revision")
+    known = (
+        "title",
+        "source",
+        "command",
+        "settings",
+        "versions",
+        "device",
+        "precision",
+        "deterministic",
+        "revision",
+        "code",
+    )
     facts = described(run.path) | {name: run.info.get(name) for name in known}
     facts |= {"seeds": run.info["seeds"], "finding": run.info.get("finding")}
     if "--json" in flags:
@@ -134,7 +145,7 @@ def do_show(names: Sequence[str], under: Path | None, flags: set[str]) -> None:
     versions = [f"{name} {version}" for name, version in facts["versions"].items()]
     shown = facts | {"size": in_bytes(facts["size"]), "versions": versions}
     names = ("folder", "status", "size", "started", "seconds", "scale", "seeds", "command", "device", "precision")
-    for name in (*names, "versions", "revision"):
+    for name in (*names, "versions", "revision", "code"):
         print(f"{name:<12}{in_words(shown[name])}")
     print_table(("setting", "value"), [(name, in_words(value)) for name, value in facts["settings"].items()])
     print(facts["finding"] or "no finding is recorded")

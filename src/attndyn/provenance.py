@@ -81,15 +81,21 @@ def numerics(where: str, precision: Precision, deterministic: bool) -> dict[str,
 def code() -> dict[str, str]:
     """What else decides about the numbers, beside settings and data: the source of attndyn that computes, as a digest,
     and the versions of the packages that do."""
-    import hashlib
     from importlib import metadata
+
+    return {"source": source_digest()} | {name: metadata.version(name) for name in PACKAGES}
+
+
+def source_digest() -> str:
+    """Of the files that compute: a revision also where there is no git."""
+    import hashlib
 
     top = Path(__file__).resolve().parent
     files = [path for part in COMPUTING for path in ([top / part] if part.endswith(".py") else (top / part).rglob("*"))]
     whole = hashlib.sha256()
     for path in sorted(path for path in files if path.is_file() and "__pycache__" not in path.parts):
         whole.update(f"{path.relative_to(top).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return {"source": whole.hexdigest()[:12]} | {name: metadata.version(name) for name in PACKAGES}
+    return whole.hexdigest()[:12]
 
 
 def device_name(device: str) -> str:
