@@ -223,8 +223,8 @@ def _proxies(study: Learnability, metrics: Metrics) -> Iterator[tuple[str, Judge
                 f"{spread.min():.2f} to {spread.max():.2f}",
                 n=len(loss),
                 verdict=verdicts.HOLDS if fine else verdicts.DIFFERS,
-                why=f"from the start of the authors' program, N(0, 1), β_px keeps a spread of {other.min():.1f} to "
-                f"{other.max():.1f}: it is not the same at every position, and says nothing",
+                why=f"from the start of the authors' program β_px keeps a spread of {other.min():.2g} to "
+                f"{other.max():.2g}: it is not the same at every position, and says nothing",
             ),
         )
 
