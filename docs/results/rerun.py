@@ -1,0 +1,94 @@
+"""Runs recorded studies again, by the commands on record: python docs/results/rerun.py [--at-once N] [--apart S] NAME …
+
+Names are folders of docs/results; `a+b` runs b after a (one that builds on the other). At most N such chains run at the
+same time, started at least S seconds after each other (each study takes half of the GPU memory that is free when it
+starts). Runs lie in runs/, as always; finished ones are not run again. `--pack FILE.tar.xz` collects what
+`attndyn report` and `record.py` need, in a folder for each name.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+HEAVY = ("checkpoints", "weights", "report.html")
+"""What a page is not made from."""
+
+
+def command(name: str) -> list[str]:
+    """The words behind `attndyn run`."""
+    return shlex.split(json.loads((HERE / name / "run.json").read_text(encoding="utf-8"))["command"])[2:]
+
+
+def folder(name: str) -> Path:
+    from attndyn.options import parse_run
+    from attndyn.studies import find
+    from attndyn.verbs import default_folder
+
+    study, *words = command(name)
+    options, declared = parse_run(find(study), words)
+    return default_folder(declared, options.scale)
+
+
+def chain(names: list[str], begun: float, failed: list[str]) -> None:
+    for name in names:
+        started = time.monotonic()
+        words = [sys.executable, "-m", "attndyn", "run", *command(name)]
+        with open(f"{name}.log", "w", encoding="utf-8") as log:
+            done = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, check=False)
+        now = time.monotonic()
+        print(f"{name}: exit {done.returncode}, {now - started:.1f} s, {now - begun:.0f} s after the start", flush=True)
+        if done.returncode:
+            failed.append(name)
+            print(*Path(f"{name}.log").read_text(encoding="utf-8").splitlines()[-5:], sep="\n", flush=True)
+            return
+
+
+def pack(names: list[str], path: Path) -> None:
+    with tarfile.open(path, "w:xz") as tar:
+        for name in names:
+            if (folder(name) / "claims.json").exists():
+                tar.add(folder(name), name, filter=lambda m: None if set(Path(m.name).parts) & set(HEAVY) else m)
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--apart", type=float, default=30)
+    parser.add_argument("--pack", type=Path)
+    parser.add_argument("names", nargs="+")
+    given = parser.parse_args()
+    chains = [each.split("+") for each in given.names]
+    names = list(dict.fromkeys(name for each in chains for name in each))
+    for name in names:
+        if not (HERE / name / "run.json").exists():
+            parser.error(f"there is no {name} in docs/results")
+    room, begun, failed, threads = threading.Semaphore(given.at_once), time.monotonic(), [], []
+
+    def work(each: list[str]) -> None:
+        with room:
+            chain(each, begun, failed)
+
+    for number, each in enumerate(chains):
+        if number and given.at_once > 1:
+            time.sleep(given.apart)
+        threads.append(threading.Thread(target=work, args=(each,)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    if given.pack:
+        pack(names, given.pack)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    main()
