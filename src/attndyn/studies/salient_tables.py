@@ -10,8 +10,10 @@ program and their text differ, there is a table for each:
 | proxy | A(β_px, β_uf), the largest over checkpoints | A(β_uf, β_px), last checkpoint |
 | A(Δ, β_uf) | the largest over checkpoints | last checkpoint |
 | A(α, β) | β of another seed, the largest over checkpoints | β of the same run, last checkpoint |
+| ξ | mean over the other runs | mean over the other runs |
 | ξ* | the best accuracy | the last |
 
+The text has one other run for ξ: its attention would pass a threshold at one checkpoint or the next by accident.
 Δ is −e · ∂loss/∂e in both: the authors' program negates it twice in its last version, which is a slip.
 """
 
