@@ -12,7 +12,7 @@ from attndyn.errors import UserError
 from attndyn.measures.readings import Answers
 from attndyn.models import Proxy, Uniform
 from attndyn.studies.base import Study
-from attndyn.tasks.corpus import LabelledText, digested, labelled, loaded
+from attndyn.tasks.corpus import LabelledText, _labelled, digested, loaded
 from attndyn.training.condition import Condition
 
 
@@ -38,7 +38,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def forget() -> None:
     """As a new process would."""
-    for known in (loaded, labelled, digested):
+    for known in (loaded, _labelled, digested):
         known.cache_clear()
 
 

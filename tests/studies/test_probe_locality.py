@@ -18,9 +18,13 @@ STUDY = ProbeLocality(steps=30)
 
 
 def made(
-    early: dict[str, tuple[float, ...]], late: dict[str, tuple[float, ...]], n: int = 20, own: float = 0.3
+    early: dict[str, tuple[float, ...]],
+    late: dict[str, tuple[float, ...]],
+    n: int = 20,
+    own: tuple[float, float] = (0.6, 0.6),
 ) -> Metrics:
-    """Solved half-way at step 10; γ as given at steps 10 and 20, and at step 30."""
+    """Solved half-way at step 10; γ as given at steps 10 and 20, and at step 30; the share of the own word at step 0,
+    and later."""
     table = []
     for condition in ENCODERS:
         for seed in range(n):
@@ -28,8 +32,9 @@ def made(
                 gamma = OTHER if step == 0 else late[condition] if step == 30 else early[condition]
                 values = {f"γ {place}": value for place, value in
                           zip(("keyword", "next", "mean", "last"), gamma, strict=True)}  # fmt: skip
-                values |= {"states: own word": own + 0.001 * seed, "states: word before": 0.1 + 0.001 * (seed % 3),
-                           "states: word after": 0.05, "states: keyword": 0.5}  # fmt: skip
+                values |= {"states: own word": own[step > 0] + 0.001 * seed,
+                           "states: word before": 0.1 + 0.001 * (seed % 3), "states: word after": 0.05,
+                           "states: keyword": 0.5}  # fmt: skip
                 for metric, value in {"accuracy": accuracy, **values}.items():
                     table.append(Row(condition, seed, step, metric, value))
     return Metrics(to_table(table))
@@ -54,10 +59,31 @@ def test_one_encoder_is_enough_to_hold_and_both_are_needed_to_differ() -> None:
     assert (neither["S-43"], neither["S-44"]) == ("differs", "differs")
 
 
-def test_a_state_that_holds_its_neighbours_rather_than_its_word_differs() -> None:
-    orders = dict.fromkeys(ENCODERS, SECOND), dict.fromkeys(ENCODERS, THIRD)
-    assert verdicts(made(*orders, own=0.12))["B-12"] == "differs"
-    assert verdicts(made(*orders, own=0.1415))["B-12"] == "inconclusive"
+@pytest.mark.parametrize(
+    ("own", "verdict", "moments"),
+    [
+        ((0.6, 0.6), "holds", "at step 0 holds, at step 30 holds"),
+        # More than both neighbours, which explain .15, but far from most of the state.
+        ((0.6, 0.3), "differs", "at step 0 holds, at step 30 differs"),
+        ((0.12, 0.6), "differs", "at step 0 differs, at step 30 holds"),
+        ((0.6, 0.4905), "inconclusive", "at step 0 holds, at step 30 inconclusive"),
+    ],
+)
+def test_mostly_its_own_word_means_more_than_all_the_rest(own: tuple[float, float], verdict: str, moments: str) -> None:
+    metrics = made(dict.fromkeys(ENCODERS, SECOND), dict.fromkeys(ENCODERS, THIRD), own=own)
+    judgement = {claim.statement.id: claim.judgement for claim in STUDY.claims(metrics)}["B-12"]
+    assert judgement.verdict == verdict
+    assert judgement.why.startswith(moments)
+
+
+def test_a_state_that_holds_only_its_own_word_differs() -> None:
+    metrics = made(dict.fromkeys(ENCODERS, SECOND), dict.fromkeys(ENCODERS, THIRD))
+    alone = [row._replace(value=0.0 if "word " in row.metric else row.value) for row in rows_of(metrics)]
+    assert verdicts(Metrics(to_table(alone)))["B-12"] == "differs"
+
+
+def rows_of(metrics: Metrics) -> list[Row]:
+    return [Row(**row) for row in metrics.table.to_pylist()]
 
 
 @pytest.mark.parametrize(

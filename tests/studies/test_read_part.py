@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from attndyn.measures.agreement import agreement
+from attndyn.measures.verdicts import resampled
 from attndyn.studies import read_part
 from attndyn.studies.read_part import ReadPart
 
@@ -48,3 +50,19 @@ def test_checkpoints_at_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_gpu_takes_as_many_as_fill_it() -> None:
     assert [read_part.at_once("cuda", n) for n in (read_part.POSITIONS // 7, 2 * read_part.POSITIONS)] == [7, 1]
     assert read_part.at_once("cpu", 10) == 1
+
+
+def test_random_orders_find_as_many_as_chance_says() -> None:
+    made = ReadPart(part().study, part().metrics, Drawn(), "cpu", "train")  # type: ignore[arg-type]
+    made.prepare(np.array([40] * 30 + [7] * 30), "standard")
+    values = torch.randperm(len(made.rows.text), generator=torch.Generator().manual_seed(3)).float()
+    agreed = made.at_random(values)
+    assert agreed.shape == (read_part.ORDERS, 60)
+    draw = torch.Generator().manual_seed(0)
+    for row in agreed:
+        order = torch.rand(len(values), generator=draw)
+        texts = zip(order.split(made.rows.lengths.tolist()), values.split(made.rows.lengths.tolist()), strict=True)
+        wanted = [agreement(u[None], v[None]).values.item() for u, v in texts]
+        np.testing.assert_array_equal(row, wanted)
+    low, high = resampled(agreed.astype(float))
+    assert low < made.chance.mean() < high

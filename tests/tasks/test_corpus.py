@@ -1,5 +1,6 @@
 """Text as a task: each example once an epoch, padding masked, and the same batches in any company."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +135,33 @@ def test_own_files(tmp_path: Path) -> None:
     task = LabelledText(str(tmp_path / "own.tsv"))
     assert loaded(task).answers == ["a", "b"]
     assert torch.equal(task.build([1]).batch(1, 8).target_mask, torch.ones(1, 8, 1, dtype=torch.bool))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    (tmp_path / "own.tsv").write_text("".join(f"{'ab'[n % 2]}\tword{n % 2} same n{n}\n" for n in range(40)))
+    return tmp_path
+
+
+def test_vectors_may_choose_the_words_without_starting_them(own: Path) -> None:
+    (own / "v.txt").write_text("".join(f"n{n} 1 2\n" for n in range(40)))
+    given = LabelledText(str(own / "own.tsv"), rule="count or vector", vectors=str(own / "v.txt"))
+    random = replace(given, start=False)
+    assert random.tokens == given.tokens
+    assert sum(word.startswith("n") for word in random.tokens) > 20
+    weights = torch.zeros(1, given.vocabulary, 2)
+    random.embed(weights)
+    assert not weights.any()
+    given.embed(weights)
+    known = torch.tensor([word.startswith("n") for word in given.tokens])
+    assert torch.equal(weights[0, known], torch.tensor([1.0, 2.0]).expand(int(known.sum()), 2))
+    assert not weights[0, ~known].any()
+
+
+@pytest.mark.parametrize("vectors", ["unheard 1 2\n", "<unk> 1 2\n", "n1 1 2\n"])
+def test_vectors_of_no_word_of_the_vocabulary_are_refused(vectors: str, own: Path) -> None:
+    """Also those of words that occur, but too rarely to be kept."""
+    (own / "v.txt").write_text(vectors)
+    task = LabelledText(str(own / "own.tsv"), vectors=str(own / "v.txt"))
+    with pytest.raises(UserError, match="has no vector for any word of the vocabulary of"):
+        _ = task.data

@@ -3,6 +3,7 @@
 import gzip
 import lzma
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +243,17 @@ def test_words_with_a_vector_are_kept_however_rare(tmp_path: Path) -> None:
     assert data.coverage.words == 2 / 5
     assert data.coverage.tokens == 2 / 8
     assert "the corpus glove is not here" in refusal(lambda: load_labelled(tmp_path, rule="count or vector"))
+
+
+def test_what_is_not_the_published_corpus_says_why(tmp_path: Path) -> None:
+    sms = load_labelled("sms_spam")
+    assert sms.unlike_published == "4,460 training texts, published 3,500"
+    published = replace(CORPORA["sms_spam"], published_train=4460)
+    assert replace(sms, corpus=published).unlike_published == ""
+    assert replace(sms, corpus=None).unlike_published == "not a published corpus"
+    for name in ("amazon_reviews", "newsgroups_sport", "yelp_sentences"):
+        assert replace(sms, corpus=CORPORA[name]).unlike_published == CORPORA[name].caveat
+    assert replace(sms, corpus=CORPORA["sst5"]).unlike_published == ""  # no other number is published
 
 
 def test_the_shipped_messages_load_offline() -> None:

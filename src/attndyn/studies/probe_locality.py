@@ -160,10 +160,10 @@ class ProbeLocality(Study):
             source="blog, limitations",
             statement="hidden states hold mostly, not only, their own word",
             published="direction",
-            rule="share of the variance of the hidden states that knowing a word explains, at step 0 and at the last "
-            "step: holds if with both encoders the intervals over seeds say that the own word's share is above those "
-            "of the words before and after it together, and that these are above .01; differs if one of the intervals "
-            "says the contrary",
+            rule="share of the variance of the hidden states that knowing a word explains. Mostly: the own word "
+            "explains more than all the rest, that is more than ½; not only: the words before and after it explain "
+            "together more than .01; both by the interval over seeds. Judged at step 0 and at the last step, each "
+            "named: holds if it does at both with both encoders, differs if one of the intervals says the contrary",
         ),
     )
 
@@ -192,25 +192,26 @@ class ProbeLocality(Study):
 
         if self.seeds < 2:
             return Judgement(measured="one seed", verdict=verdicts.INCONCLUSIVE)
-        found, measured, rest = set(), [], []
+        moments = {"at step 0": 0, f"at step {self.steps}": -1}
+        found: dict[str, list[str]] = {when: [] for when in moments}
+        measured, rest = [], []
         for name in ENCODERS:
-            for column, when in ((0, "at step 0"), (-1, f"at step {self.steps}")):
+            for when, column in moments.items():
                 own, before, after, keyword = (
                     metrics.curves(name, f"states: {what}").values[:, column]
                     for what in ("own word", "word before", "word after", "keyword")
                 )
-                for values in (own - before - after, before + after - 0.01):
-                    found.add(verdicts.by_sign(verdicts.mean_interval(values.tolist())))
+                for values in (own - 0.5, before + after - 0.01):
+                    found[when].append(verdicts.by_sign(verdicts.mean_interval(values.tolist())))
                 measured.append(f"{own.mean():.2f}, {before.mean():.2f}, {after.mean():.2f} {when}, {name}")
             rest.append(f"{keyword.mean():.2f} with {name}")
-        verdict = verdicts.HOLDS if found == {verdicts.HOLDS} else verdicts.INCONCLUSIVE
-        if verdicts.DIFFERS in found:
-            verdict = verdicts.DIFFERS
+        each = {when: verdicts.all_of(several) for when, several in found.items()}
         return Judgement(
             measured=f"own word, before, after: {'; '.join(measured)}",
-            verdict=verdict,
+            verdict=verdicts.all_of(list(each.values())),
             n=self.seeds,
-            why=f"in the end, whether the keyword has been seen explains {', '.join(rest)}",
+            why=f"{', '.join(f'{when} {verdict}' for when, verdict in each.items())}; in the end, whether the keyword "
+            f"has been seen explains {', '.join(rest)}",
         )
 
     def finding(self, metrics: Metrics) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 POSITIONS = 1 << 22
 """Of a scoring, that a GPU compares at once."""
+ORDERS = 20
+"""Random ones, whose agreement with a scoring is Â as the authors estimate it."""
 
 
 @dataclass
@@ -63,6 +65,12 @@ class ReadPart:
                 for key, places in peaks.items():
                     found[key][i, some] = self.rows.agreement(places, values, limits).cpu().numpy()
         return found
+
+    def at_random(self, values: Float[Tensor, " position"]) -> np.ndarray:
+        """A(random order, v) of every row: [order, row]."""
+        draw, limits = torch.Generator().manual_seed(0), self.rows.limits(values)
+        orders = (torch.rand(len(values), generator=draw).to(self.device) for _ in range(ORDERS))
+        return np.stack([self.rows.agreement(self.rows.peaks(order), values, limits).cpu().numpy() for order in orders])
 
     def taus(
         self, scorings: dict[Any, Tensor], condition: str, seeds: Sequence[int], name: str, every: int

@@ -11,6 +11,7 @@ from attndyn.measures.verdicts import (
     INCONCLUSIVE,
     NOT_COMPARABLE,
     Interval,
+    all_of,
     by_majority,
     by_margin,
     by_sign,
@@ -24,6 +25,7 @@ from attndyn.studies.salient_names import (
     CODE,
     COLUMNS,
     KENDALL,
+    LAST,
     PROXY,
     STANDARD,
     SUMMARY,
@@ -31,7 +33,7 @@ from attndyn.studies.salient_names import (
     UNIFORM,
     VECTORS,
 )  # fmt: skip
-from attndyn.studies.salient_statements import PUBLISHED_PARAMETERS
+from attndyn.studies.salient_statements import AGREED, DECIDING, EARLY, FALLS, INFLATED, PUBLISHED_PARAMETERS
 
 if TYPE_CHECKING:
     from attndyn.store.metrics import Metrics
@@ -66,12 +68,22 @@ class Judge:
         value = 100 * self.value(condition, metric)
         return f"{value:.2f} [{100 * spread.low:.2f}, {100 * spread.high:.2f}]"
 
+    def last(self, condition: str, metric: str) -> str:
+        """What the last checkpoint gives, where the entry is the largest over checkpoints."""
+        if metric + LAST not in self.metrics.curves_of(condition):
+            return ""
+        return f", at the last checkpoint {100 * self.value(condition, metric + LAST):.2f}"
+
+    def chance(self, table: str) -> str:
+        return f"Â {100 * self.value(table, 'chance'):.2f}"
+
     def all(self) -> Iterator[tuple[str, Judgement]]:
         yield from self._stages("S-01", STANDARD)
         if BLOG in self.metrics:
             yield from self._stages("B-08", BLOG)
         yield from self._exact()
         yield from self._agreement()
+        yield from self._differences()
         yield from self._thresholds()
         yield from self._sizes()
         yield from self._training()
@@ -80,12 +92,14 @@ class Judge:
         beta, alpha = (self.each(condition, f"half of {name} at") for name in ("A(α, β)", "A(α, α)"))
         before, behind = (sum(sign * b < sign * a for b, a in zip(beta, alpha, strict=True)) for sign in (1, -1))
         steps = f"β at steps {_range(beta)}, α at {_range(alpha)}"
-        if before + behind == 0:
-            yield id, Judgement(measured=f"all {len(beta)} runs at the same checkpoint; {steps}", verdict=INCONCLUSIVE)
-            return
-        interval = share_interval(before, before + behind)
         told = f"{before} before, {behind} after, {len(beta) - before - behind} at the same checkpoint; {steps}"
-        yield id, Judgement(measured=told, verdict=by_majority(interval), interval=interval, n=before + behind)
+        n = before + behind
+        why = f"{n} runs at different checkpoints; fewer than {DECIDING} cannot decide" if n < DECIDING else ""
+        if n == 0:
+            yield id, Judgement(measured=told, verdict=INCONCLUSIVE, n=0, why=why)
+            return
+        interval = share_interval(before, n)
+        yield id, Judgement(measured=told, verdict=by_majority(interval), interval=interval, n=n, why=why)
 
     def _exact(self) -> Iterator[tuple[str, Judgement]]:
         entropy = self.each(STANDARD, "attention entropy, start")
@@ -98,63 +112,66 @@ class Judge:
             measured=f"entropy {_range(entropy, '.4f')}; β varies by {_range(spread, '.3f')}",
             verdict=HOLDS if flat else DIFFERS, n=len(spread),
         )  # fmt: skip
-        worst = self.value(SUMMARY, "answer minus combined votes")
-        yield "S-04", Judgement(measured=f"largest difference {worst:.1e}", verdict=HOLDS if worst < 1e-4 else DIFFERS)
+        worst, outputs = self.value(SUMMARY, "answer minus combined votes"), self.study.task.outputs
+        several = f"the identity is that of two classes, here are {outputs}" if outputs > 2 else ""
+        yield "S-04", Judgement(
+            measured=f"largest difference {worst:.1e}", why=several,
+            verdict=NOT_COMPARABLE if several else HOLDS if worst < 1e-4 else DIFFERS,
+        )  # fmt: skip
         apart = self.value(SUMMARY, "odds minus log-odds")
-        yield "S-05", Judgement(measured=f"the vote is the log-odds; from the odds it is {apart:.2g} away (median)",
-                                verdict=DIFFERS if apart > 1e-3 else HOLDS)  # fmt: skip
-        chance = 100 * self.value(SUMMARY, "chance")
-        yield (
-            "S-06",
-            Judgement(measured=f"{chance:.2f} %", verdict=HOLDS if 5 <= chance <= 5 + self._rounding() else DIFFERS),
-        )
+        yield "S-05", Judgement(
+            measured=f"the vote is log(β/(1−β)); the largest median of its distance from β/(1−β) is {apart:.2g}",
+            verdict=DIFFERS, why="by derivation, not by measurement",
+        )  # fmt: skip
+        exact, drawn = self.value(SUMMARY, "chance"), self.between(SUMMARY, "A(random order, α)")
+        yield "S-06", Judgement(
+            measured=f"{self.percent(SUMMARY, 'A(random order, α)')}; mean of ⌈.05 L⌉/L {100 * exact:.2f}",
+            verdict=HOLDS if drawn.low <= exact <= drawn.high else DIFFERS, interval=drawn,
+        )  # fmt: skip
         bag = max(self.each(PROXY, "answer minus bag of words"))
         yield "S-55", Judgement(measured=f"largest difference {bag:.1e}", verdict=HOLDS if bag < 1e-3 else DIFFERS)
         rank = self.each(PROXY, "rank correlation with the logistic")
         verdict = HOLDS if min(rank) >= 0.5 else DIFFERS if max(rank) < 0 else INCONCLUSIVE
         yield "S-56", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=verdict, n=len(rank))
 
-    def _rounding(self) -> float:
-        from attndyn.tasks.ragged import examined
-
-        data = self.study.task.data
-        lengths = examined(data.train, data.valid, self.study.evaluation, "valid").source.lengths
-        return float(100 * (1 / lengths).mean())
+    def _above(self, id: str, condition: str, *metrics: str) -> tuple[str, Judgement]:
+        """Of several columns the one that is least above chance decides."""
+        lowest = min(self.above(condition, metric) for metric in metrics)
+        named = "; ".join(f"{metric} {self.percent(condition, metric)}{self.last(condition, metric)}"
+                          for metric in metrics)  # fmt: skip
+        chance = self.chance(condition if condition == TRAIN else SUMMARY)
+        return id, Judgement(measured=f"{named}; {chance}", verdict=by_sign(lowest), interval=lowest)
 
     def _agreement(self) -> Iterator[tuple[str, Judgement]]:
-        chance = f"Â {100 * self.value(SUMMARY, 'chance'):.2f}"
-
-        def one(id: str, condition: str, *metrics: str) -> tuple[str, Judgement]:
-            intervals = [self.above(condition, metric) for metric in metrics]
-            lowest = min(intervals)
-            named = "; ".join(f"{metric} {self.percent(condition, metric)}" for metric in metrics)
-            return id, Judgement(measured=f"{named}; {chance}", verdict=by_sign(lowest), interval=lowest)
-
-        if len(self.study.seeds_of(STANDARD)) > 1:
-            yield one("S-02", CODE, COLUMNS[3])
-            if self.corpus == "sms_spam":
-                yield self._outlier()
-            gap = self.between(SUMMARY, "A(α, β) minus A(α, β_uf)")
-            measured = f"{self.percent(CODE, COLUMNS[3])} against {self.percent(CODE, COLUMNS[0])}"
-            yield "B-14", Judgement(measured=measured, verdict=by_sign(gap), interval=gap)
-        yield one("S-08", CODE, COLUMNS[0])
-        yield one("S-09", CODE, COLUMNS[1])
-        yield one("S-10", CODE, COLUMNS[2])
-        yield one("S-15", TRAIN, *COLUMNS[:3])
-        yield one("S-36", SUMMARY, "A(β_count, β_uf)", "A(α, β_count)")
-        yield one("S-37", SUMMARY, "A(α, Δ)")
+        yield self._above("S-02", CODE, COLUMNS[3])
+        yield self._above("S-08", CODE, COLUMNS[0])
+        yield self._above("S-09", CODE, COLUMNS[1])
+        yield self._above("S-10", CODE, COLUMNS[2])
+        yield self._above("S-15", TRAIN, *COLUMNS[:3])
+        yield self._above("S-36", SUMMARY, "A(β_count, β_uf)", "A(α, β_count)")
+        yield self._above("S-37", SUMMARY, "A(α, Δ)")
         low = min(self.between(KENDALL, metric) for metric in COLUMNS[:3])
         ranked = [f"{metric.replace('A(', 'τ(')} {self.value(KENDALL, metric):.3f}" for metric in COLUMNS[:3]]
         yield "S-13", Judgement(measured="; ".join(ranked), verdict=by_sign(low), interval=low)
         gradient, left_out = self.above(CODE, COLUMNS[2]), self.above(SUMMARY, "A(Δ_loo, β_uf)")
         yield "O-07", Judgement(
-            measured=f"by gradient {self.percent(CODE, COLUMNS[2])}, by leaving out "
-            f"{self.percent(SUMMARY, 'A(Δ_loo, β_uf)')}; {chance}",
+            measured=f"by gradient {self.percent(CODE, COLUMNS[2])}{self.last(CODE, COLUMNS[2])}; by leaving out "
+            f"{self.percent(SUMMARY, 'A(Δ_loo, β_uf)')}{self.last(SUMMARY, 'A(Δ_loo, β_uf)')}; {self.chance(SUMMARY)}",
             verdict=by_sign(min(gradient, left_out)), interval=min(gradient, left_out),
         )  # fmt: skip
+        yield "S-53", self._rise_and_fall()
+        if self.corpus == "sms_spam":
+            yield "S-54", self._outlier()
+
+    def _differences(self) -> Iterator[tuple[str, Judgement]]:
+        gap = self.between(SUMMARY, "A(α, β) minus A(α, β_uf)")
+        measured = f"{self.percent(CODE, COLUMNS[3])} against {self.percent(CODE, COLUMNS[0])}"
+        yield "B-14", Judgement(measured=measured, verdict=by_sign(gap), interval=gap)
         gap = self.between(SUMMARY, "A(α, β_uf) minus A(α, α_fr)")
+        ends = [100 * self.value(table, name + LAST) for table, name in ((SUMMARY, "A(α, α_fr)"), (CODE, COLUMNS[0]))]
         yield "S-27", Judgement(
-            measured=f"{self.percent(SUMMARY, 'A(α, α_fr)')} against {self.percent(CODE, COLUMNS[0])}; {chance}",
+            measured=f"{self.percent(SUMMARY, 'A(α, α_fr)')} against {self.percent(CODE, COLUMNS[0])}, at the last "
+            f"checkpoint {ends[0]:.2f} against {ends[1]:.2f}; {self.chance(SUMMARY)}",
             verdict=by_sign(gap), interval=gap,
         )  # fmt: skip
         gap = self.between(SUMMARY, "A(β_log, β_uf) minus A(β_px, β_uf)")
@@ -162,37 +179,46 @@ class Judge:
             measured=f"{self.percent(SUMMARY, 'A(β_log, β_uf)')} against {self.percent(CODE, COLUMNS[1])}",
             verdict=by_margin(gap, 0.1), interval=gap,
         )  # fmt: skip
-        fall = self.between(SUMMARY, "fall of A(α, β_uf)")
-        peak = self.value(SUMMARY, "peak step of A(α, β_uf)")
-        ends = [100 * self.value(SUMMARY, f"{which} of A(α, β_uf)") for which in ("peak", "last")]
-        yield "S-53", Judgement(
-            measured=f"{ends[0]:.1f} at step {peak:.0f}, {ends[1]:.1f} in the end",
-            verdict=by_sign(fall) if peak > 0 else DIFFERS, interval=fall,
+
+    def _rise_and_fall(self) -> Judgement:
+        fall, inflation = (self.between(SUMMARY, f"{what} of A(α, β_uf)") for what in ("fall", "inflation"))
+        step, peak, last, more = (
+            self.value(SUMMARY, f"{what} of A(α, β_uf)") for what in ("peak step", "peak", "last", "inflation")
+        )
+        inside = 0 < step < self.metrics.curves(UNIFORM, "A(α, β_uf)").steps[-1]
+        falls = by_sign(Interval(fall.low - FALLS, fall.high - FALLS)) if inside else DIFFERS
+        return Judgement(
+            measured=f"{100 * peak:.1f} at step {step:.0f}, {100 * last:.1f} in the end; the maximum adds "
+            f"{100 * more:.1f} [{100 * inflation.low:.1f}, {100 * inflation.high:.1f}]",
+            verdict=all_of([falls, by_margin(inflation, INFLATED)]), interval=fall,
         )  # fmt: skip
 
-    def _outlier(self) -> tuple[str, Judgement]:
+    def _outlier(self) -> Judgement:
         apart = self.above(SUMMARY, "A(α, α of another seed)")
         measured = "; ".join(
             f"{name} {self.percent(where, name)}"
             for where, name in ((SUMMARY, "A(α, α of another seed)"), (CODE, COLUMNS[0]), (CODE, COLUMNS[3]))
         )
-        verdict = DIFFERS if apart.low > 0 else HOLDS if apart.high < 0.02 else INCONCLUSIVE
-        return "S-54", Judgement(measured=f"{measured}; Â {100 * self.value(SUMMARY, 'chance'):.2f}", verdict=verdict,
-                                 interval=apart)  # fmt: skip
+        verdict = DIFFERS if apart.low > 0 else HOLDS if apart.high < AGREED else INCONCLUSIVE
+        return Judgement(measured=f"{measured}; {self.chance(SUMMARY)}", verdict=verdict, interval=apart)
 
     def _thresholds(self) -> Iterator[tuple[str, Judgement]]:
         import numpy as np
 
-        if len(self.study.seeds_of(STANDARD)) < 2:
-            return
         star = np.array(self.each(CODE, "ξ*"))
         first, proxy, saliency = (np.array(self.each(CODE, f"ξ of {name}")) for name in COLUMNS[:3])
-        start = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
-        reached = np.where(np.isnan(first), star, first) - start
-        interval = mean_interval(reached.tolist())
         shown = [_never(values) for values in (first, proxy, saliency)]
-        yield "S-11", Judgement(measured=f"{shown[0]} of {100 * star.mean():.2f}; at step 0 {100 * start.mean():.2f}",
-                                verdict=by_sign(interval), interval=interval, n=len(first))  # fmt: skip
+        accuracy = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
+        start = (accuracy.sum() - accuracy) / (len(accuracy) - 1)  # of the other runs, as ξ is
+        frequent = self.value(SUMMARY, "most frequent class")
+        reached = (first - np.maximum(start, frequent))[~np.isnan(first)]
+        interval = mean_interval(reached.tolist()) if len(reached) > 1 else None
+        yield "S-11", Judgement(
+            measured=f"{shown[0]} of {100 * star.mean():.2f}; at step 0 {100 * start.mean():.2f}, most frequent class "
+            f"{100 * frequent:.2f}",
+            verdict=_not_trivial(interval), interval=interval, n=len(reached),
+            why="" if interval else f"ξ is reached with {len(reached)} of {len(first)} gold runs",
+        )  # fmt: skip
         a, b, c = (np.where(np.isnan(values), 1.0, values).mean() for values in (first, proxy, saliency))
         verdict = HOLDS if b >= a and abs(c - a) <= 0.05 else DIFFERS
         yield (
@@ -202,28 +228,26 @@ class Judge:
 
     def _sizes(self) -> Iterator[tuple[str, Judgement]]:
         data, spec = self.study.task.data, self.study.task.data.corpus
-        known = spec.published_train if spec else None
         train, median = len(data.train), self.value(SUMMARY, "median length")
-        measured = f"{train:,} texts, median length {median:g}"
-        same = train == known and (spec is None or spec.published_median in (None, median))
-        verdict = NOT_COMPARABLE if known is None else HOLDS if same else DIFFERS
-        yield "S-17", Judgement(measured=measured, verdict=verdict, why=f"published {known:,}" if known else "")
+        lengths = ((train, spec.published_train), (median, spec.published_median)) if spec else ()
+        yield "S-17", self._equal(f"{train:,} texts, median length {median:g}", *lengths)
         words = int(self.value(SUMMARY, "vocabulary"))
-        published_words = spec.published_vocabulary if spec else None
-        unlike = published_words is None or known not in (None, train)
-        yield (
-            "S-18",
-            Judgement(
-                measured=f"{words:,} words ({self.study.vocabulary})",
-                verdict=NOT_COMPARABLE if unlike else HOLDS if words == published_words else DIFFERS,
-                why=f"published {published_words:,}" if published_words else "",
-            ),
-        )
+        sizes = ((words, spec.published_vocabulary),) if spec else ()
+        yield "S-18", self._equal(f"{words:,} words ({self.study.vocabulary})", *sizes)
         parameters = int(self.value(SUMMARY, "parameters"))
         if (self.study.width, self.study.hidden) == (300, 256) and self.study.task.outputs == 2:
             verdict = HOLDS if parameters == PUBLISHED_PARAMETERS else DIFFERS
             yield "S-19", Judgement(measured=f"{parameters:,}", verdict=verdict)
         yield "S-58", Judgement(measured="see run.json", verdict=NOT_COMPARABLE, why="another machine and program")
+
+    def _equal(self, measured: str, *sizes: tuple[float | int, int | None]) -> Judgement:
+        """Sizes, each with the published one, where there is one."""
+        known = [(size, published) for size, published in sizes if published is not None]
+        unlike = self.study.task.data.unlike_published or ("" if known else "no size is published")
+        verdict = HOLDS if all(size == published for size, published in known) else DIFFERS
+        told = f"published {' and '.join(f'{published:,}' for _, published in known)}" if known else ""
+        why = "; ".join(filter(None, (told, unlike)))
+        return Judgement(measured=measured, verdict=NOT_COMPARABLE if unlike else verdict, why=why)
 
     def _training(self) -> Iterator[tuple[str, Judgement]]:
         import numpy as np
@@ -244,16 +268,28 @@ class Judge:
                 measured = f"{even.mean():.4f} against {ours.mean():.4f}"
                 n = len(ours) + len(even)
                 yield id, Judgement(measured=measured, verdict=by_margin(gap, margin), interval=gap, n=n)
-        arms = [name for name in VECTORS if name in self.metrics]
-        if len(arms) == 2:
-            found = [self.metrics.curves(name, "accuracy").values.max(axis=1).mean() for name in arms]
-            early = [self.metrics.curves(name, "accuracy").values[:, 3].mean() for name in arms]
-            step = self.metrics.curves(arms[0], "accuracy").steps[3]
-            yield "S-20", Judgement(
-                measured=f"best accuracy {found[1]:.3f} with vectors, {found[0]:.3f} without; at step {step} "
-                f"{early[1]:.3f} and {early[0]:.3f}",
-                verdict=NOT_COMPARABLE, why="a set-up has no verdict of its own",
-            )  # fmt: skip
+        if all(name in self.metrics for name in VECTORS):
+            yield "S-20", self._vectors()
+
+    def _vectors(self) -> Judgement:
+        import numpy as np
+
+        without, given = (self.metrics.curves(name, "accuracy") for name in VECTORS)
+        best = [100 * curves.values.max(axis=1).mean() for curves in (given, without)]
+        early = int(np.abs(given.steps - EARLY).argmin())
+        soon = [100 * curves.values[:, early].mean() for curves in (given, without)]
+        agreed = [self.percent(SUMMARY, f"{COLUMNS[0]}, {name}") for name in reversed(VECTORS)]
+        return Judgement(
+            measured=f"best accuracy {best[0]:.1f} with vectors, {best[1]:.1f} without; at step {given.steps[early]} "
+            f"{soon[0]:.1f} and {soon[1]:.1f}; A(α, β_uf) {agreed[0]} and {agreed[1]}; {self.chance(SUMMARY)}",
+            verdict=NOT_COMPARABLE, why="a set-up has no verdict of its own",
+        )  # fmt: skip
+
+
+def _not_trivial(interval: Interval | None) -> str:
+    if interval is None:
+        return INCONCLUSIVE
+    return HOLDS if interval.low > 0 else DIFFERS if interval.high <= 0 else INCONCLUSIVE
 
 
 def _range(values: list[float], form: str = "g") -> str:

@@ -4,4 +4,7 @@ STANDARD, UNIFORM, FROZEN, PROXY, BLOG = "standard", "uniform attention", "froze
 CODE, TEXT = "validation, by the code", "validation, by the text"
 TRAIN, KENDALL, SUMMARY = "training examples", "Kendall's τ", "other measures"
 VECTORS = ("random vectors", "given vectors")
+UNIFORM_OF = {name: f"{name}, {UNIFORM}" for name in VECTORS}
 COLUMNS = ("A(α, β_uf)", "A(β_px, β_uf)", "A(Δ, β_uf)", "A(α, β)")
+LAST = ", last checkpoint"
+"""Ends the name of an agreement at the last checkpoint, where the entry is the largest over checkpoints."""

@@ -78,6 +78,8 @@ class Corpus:
     """For how many epochs the authors of the papers trained on it, where it is not the usual number."""
     translator_steps: int | None = None
     """For how many steps a translator is trained on it, where no paper did: as many as on Multi30k."""
+    apart: bool = False
+    """The text is not that of the papers, as the caveat says: no size of it is compared with a published one."""
     published_vocabulary: int | None = None
     published_train: int | None = None
     published_median: int | None = None
@@ -207,6 +209,7 @@ CORPORA: dict[str, Corpus] = {
             licence="none stated",
             attribution="Lang 1995, NewsWeeder; 20 Newsgroups, by-date version",
             caveat="without headers, quoted lines and signatures",
+            apart=True,
             hub=Hub(
                 name="SetFit/20_newsgroups",
                 columns=(("label", "label_text"), ("text", "text")),
@@ -223,6 +226,7 @@ CORPORA: dict[str, Corpus] = {
             licence="none stated by the original",
             attribution="Blitzer, Dredze and Pereira 2007; Liu, Qiu and Huang 2017",
             caveat="18,454 reviews, where the paper had about 40,000 of the same collection",
+            apart=True,
             tokenised=True,
             below=400,
             published_vocabulary=37_110,
@@ -234,6 +238,7 @@ CORPORA: dict[str, Corpus] = {
             licence="Apache-2.0 (as stated on the Hub)",
             attribution="McAuley and Leskovec 2013; Zhang, Zhao and LeCun 2015",
             caveat="another collection than the published one; 40,000 of 3,600,000 reviews, drawn by seed",
+            apart=True,
             hub=Hub(
                 name="fancyzhx/amazon_polarity",
                 columns=(("label", "label"), ("text", "content")),
@@ -249,6 +254,7 @@ CORPORA: dict[str, Corpus] = {
             licence="Yelp dataset terms",
             attribution="Shen et al. 2017, Style Transfer from Non-Parallel Text by Cross-Alignment; Yelp",
             caveat="single sentences, not reviews: not comparable with the published corpus",
+            apart=True,
             tokenised=True,
             published_vocabulary=41_368,
             published_train=20_000,
@@ -260,6 +266,7 @@ CORPORA: dict[str, Corpus] = {
             licence="Yelp dataset terms",
             attribution="Zhang, Zhao and LeCun 2015; Yelp",
             caveat="25,000 of 650,000 reviews, drawn by seed; those of 3 stars are left out",
+            apart=True,
             hub=Hub(name="Yelp/yelp_review_full", labels=STARS, draw=25_000),
             classes=(("1", "neg"), ("2", "neg"), ("4", "pos"), ("5", "pos")),
             dropped=("3",),

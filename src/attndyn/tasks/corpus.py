@@ -7,7 +7,7 @@ nothing downstream sees it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -85,7 +85,9 @@ class LabelledText(CorpusTask):
 
     rule: Literal["count", "count or vector"] = "count"
     vectors: str | None = None
-    """A file of word vectors from which the words start that have one. Without it all start at random."""
+    """A file of word vectors. Under the second rule the words that have one are kept."""
+    start: bool = True
+    """Whether the words that have a vector start from it. Without a file all words start at random."""
 
     @property
     def data(self) -> Labelled:
@@ -95,7 +97,7 @@ class LabelledText(CorpusTask):
         return Examples(self.data.train, self.data.valid, self.data.vocabulary.words, self.data.classes)
 
     def embed(self, weights: Tensor) -> None:
-        if self.vectors is None:
+        if self.vectors is None or not self.start:
             return
         import torch
 
@@ -158,8 +160,19 @@ def digested(task: CorpusTask) -> str:
     return found.hexdigest()[:16]
 
 
-@cache
 def labelled(task: LabelledText) -> Labelled:
-    from attndyn.tasks.labelled import load_labelled
+    """The texts of the task, which do not depend on where its words start."""
+    return _labelled(replace(task, start=True))
 
-    return load_labelled(task.corpus, data_dir=task.data_dir, rule=task.rule, vectors=task.vectors)
+
+@cache
+def _labelled(task: LabelledText) -> Labelled:
+    from attndyn.tasks.labelled import load_labelled
+    from attndyn.tasks.vocabulary import SPECIALS
+
+    data = load_labelled(task.corpus, data_dir=task.data_dir, rule=task.rule, vectors=task.vectors)
+    if task.vectors is not None:
+        assert data.vectors is not None
+        if not data.vectors.matrix(data.vocabulary.words[len(SPECIALS) :])[1].any():
+            raise UserError(f"{task.vectors} has no vector for any word of the vocabulary of {task.corpus}")
+    return data

@@ -67,6 +67,18 @@ class Labelled:
     coverage: Coverage | None = None
     """Of the training words by the vectors, where there are some."""
 
+    @property
+    def unlike_published(self) -> str:
+        """Why no size can be compared with that of the published corpus; empty: it can."""
+        if self.corpus is None:
+            return "not a published corpus"
+        if self.corpus.apart:
+            return self.corpus.caveat
+        published = self.corpus.published_train
+        if published not in (None, len(self.train)):
+            return f"{len(self.train):,} training texts, published {published:,}"
+        return ""
+
 
 class _Source(NamedTuple):
     """Examples as they were read: words and labels numbered on their own."""

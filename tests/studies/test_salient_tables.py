@@ -1,0 +1,111 @@
+"""Parts of the tables of salient-words on made arrays, and the tables of its page."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attndyn.store.metrics import Row
+from attndyn.studies.salient_columns import Columns
+from attndyn.studies.salient_entries import difference, entry
+from attndyn.studies.salient_more import rise_and_fall
+from attndyn.studies.salient_names import CODE, COLUMNS, KENDALL, SUMMARY, TRAIN
+from attndyn.studies.salient_page import Tables
+from attndyn.studies.salient_part import Part
+from attndyn.studies.salient_tables import kendall
+from tests.studies.test_salient_claims import STUDY, metrics, published
+
+STEPS = [0, 10, 100, 1000]
+
+
+def named(rows: Any) -> dict[str, float]:
+    return {row.metric: row.value for row in rows}
+
+
+def test_an_interval_is_as_wide_as_the_seeds_are_apart() -> None:
+    """Each seed is the same in every text: the interval over texts alone would have no width."""
+    gold = np.broadcast_to(np.array([0.0, 0.2, 0.4, 0.6])[:, None, None], (4, 2, 50))
+    found = named(difference("gap", gold, np.zeros((1, 1, 50))))
+    assert found["gap"] == pytest.approx(0.3)
+    assert found["gap low"] < 0.15 < 0.45 < found["gap high"]
+    spread = named(entry("table", "A", gold, np.full(50, 0.1)))
+    assert spread["A above low"] == pytest.approx(spread["A low"] - 0.1)
+
+
+def curves(peak: float, last: float, texts: int = 400) -> np.ndarray:
+    """[gold, seed, step, text]: .1, .3, then a peak and an end."""
+    draw = np.random.default_rng(0)
+    means = np.array([0.1, 0.3, peak, last])
+    return draw.random((3, 2, 4, texts)) < means[:, None]
+
+
+def test_a_fall_is_judged_on_other_texts_than_those_that_choose_the_peak() -> None:
+    found = named(rise_and_fall(curves(0.6, 0.3), STEPS))
+    assert found["peak step of A(α, β_uf)"] == 100
+    assert 0.2 < found["fall of A(α, β_uf) low"] < 0.3 < found["fall of A(α, β_uf) high"] < 0.4
+    assert found["inflation of A(α, β_uf)"] == 0  # both halves choose the same step
+    level = curves(0.4, 0.4, 40)
+    judged = level[..., 1::2].mean(axis=(0, 1, 3))
+    flat = named(rise_and_fall(level, STEPS))
+    at = STEPS.index(int(flat["peak step of A(α, β_uf)"]))
+    assert at == level[..., ::2].mean(axis=(0, 1, 3)).argmax()
+    assert flat["peak of A(α, β_uf)"] == judged[at]
+    assert flat["fall of A(α, β_uf) low"] <= 0
+    assert flat["inflation of A(α, β_uf)"] > 0.005  # what each run's own maximum adds, though nothing rises
+    one = named(rise_and_fall(curves(0.6, 0.3, 1), STEPS))
+    assert np.isfinite(list(one.values())).all()
+
+
+def test_a_proxy_has_no_gold_run_though_there_are_as_many() -> None:
+    """Two proxies that agree in 20 and 60 %: ξ of both gold runs is where 40 % are passed."""
+    columns = Columns.__new__(Columns)
+    columns.part = SimpleNamespace(chance=np.full(10, 0.1))  # type: ignore[assignment]
+    columns.seeds = [0, 1]
+    agreed = np.stack([np.arange(10) < 2, np.arange(10) < 6])[:, None]
+    columns.by_code = lambda name, take=None: agreed  # type: ignore[assignment, method-assign]
+    curve = np.array([[0.1, 0.3, 0.5, 0.7]]), np.array([[0.5, 0.6, 0.7, 0.8]])
+    columns.others = lambda g, reading: curve  # type: ignore[method-assign]
+    found = [row for row in columns._column(CODE, COLUMNS[1], CODE) if row.metric == f"ξ of {COLUMNS[1]}"]
+    assert found == [Row(CODE, seed, 0, f"ξ of {COLUMNS[1]}", 0.7) for seed in (0, 1)]
+    of_golds = [row.value for row in columns._column(CODE, COLUMNS[0], CODE) if row.metric == f"ξ of {COLUMNS[0]}"]
+    assert of_golds == [0.6, 0.8]
+
+
+def test_a_text_without_tau_counts_once() -> None:
+    undefined = np.zeros((2, 4, 5))  # [seed, step, text]
+    undefined[:, :, 1] = np.nan
+    undefined[0, :, 3] = np.nan
+    part = Part.__new__(Part)
+    vars(part).update(
+        pairs=range(5), steps=STEPS, proxies=[torch.zeros(1)], scores=lambda *of: torch.zeros(1),
+        accuracy=lambda name: np.array([[0.5, 0.6, 0.7, 0.8]] * 2), study=SimpleNamespace(seeds_of=lambda name: [0, 1]),
+        taus=lambda scorings, condition, seeds, name, every: dict.fromkeys(scorings, undefined[: len(seeds)]),
+    )  # fmt: skip
+    found = named(kendall(part))
+    assert [found[f"{name} undefined"] for name in COLUMNS[:3]] == [2, 2, 2]
+    assert found["texts"] == 5
+
+
+def test_the_tables_of_the_page() -> None:
+    made = published() | {(SUMMARY, "evaluation examples"): 1114, (SUMMARY, "texts cut"): 0, (KENDALL, "texts"): 557}
+    made |= {(SUMMARY, "texts with words left out"): 372}
+    for table in (CODE, TRAIN, "validation, by the text"):
+        made |= {(table, f"ξ of {name}"): [0.8] * 6 for name in COLUMNS} | {(table, "ξ*"): [0.9] * 6}
+        made |= {(f"{table}, by gold run", COLUMNS[0]): [0.4] * 6, (table, "chance"): 0.07 if table == TRAIN else 0.08}
+    made |= {("validation, by the text", name + end): made[CODE, name + end]
+             for name in COLUMNS for end in ("", " low", " high")}  # fmt: skip
+    for name in COLUMNS:
+        made |= {(KENDALL, name + end): 0.1 for end in ("", " low", " high")}
+        made |= {(KENDALL, f"ξ of {name}"): float("nan"), (KENDALL, f"{name} undefined"): 3}
+    tables = Tables(STUDY, metrics(made))
+    code, _, train = tables.table_one().rows
+    assert code[1] == "45.00 (40.00–50.00)"
+    assert (code[5], train[5]) == (8.0, 7.0)
+    parts = {table.name: table for table in tables.more_tables()}
+    assert parts["kendall"].rows[0] == ("τ(α, β_uf)", 0.1, 0.1, 0.1, "never", 3)
+    corpus = {str(name): (measured, known) for name, measured, known in parts["corpus"].rows}
+    assert corpus["test texts"] == (1114, None)
+    assert corpus["words seen three times"] == (2614, 4691)
+    assert corpus["words seen three times or with a vector"] == (None, 4691)
