@@ -21,7 +21,8 @@ from attndyn.measures.pair_readings import BestAttention
 from attndyn.report.parts import Curves, Part
 from attndyn.studies.base import Judgement
 from attndyn.studies.translation_claims import Judge
-from attndyn.studies.translation_names import LINEAR, STANDARD, SUMMARY, UNIFORM
+from attndyn.studies.translation_names import LINEAR, LINK_CHANCE, STANDARD, SUMMARY, UNIFORM
+from attndyn.studies.translation_page import Tables
 from attndyn.studies.translation_statements import STATEMENTS
 from attndyn.studies.translation_study import TranslationStudy
 from attndyn.training.condition import Condition
@@ -103,17 +104,20 @@ class WordTranslation(TranslationStudy):
         )
 
     def figures(self, metrics: Metrics) -> Iterator[Part]:
-        judge = Judge(self, metrics)
+        judge = Tables(self, metrics)
         yield judge.columns_table()
+        yield judge.ranks_table()
         yield judge.dictionary()
         yield Curves(
             name="stages",
             title="First the dictionary, then the attention",
-            caption="Of the links that IBM Model 1 makes in the validation pairs, the share where β and α have their "
-            "peak on the same source piece.",
+            caption="Of the links that IBM Model 1 makes in the validation pairs, those to <s> and </s> left out, the "
+            "share where β and α have their peak on the same source piece.",
             metric=(("probe on link", "β, the probe"), ("attention on link", "α, the attention")),
             y_title="share of links",
             conditions=(STANDARD,),
+            reference=judge.value(SUMMARY, LINK_CHANCE),
+            reference_label="chance",
         )
         yield Curves(
             name="uniform",
