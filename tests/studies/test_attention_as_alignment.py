@@ -147,6 +147,13 @@ def test_a_corpus_without_links(settings: dict, tmp_path: Path, capsys: pytest.C
     assert not out.exists()
 
 
+def test_with_gold_links_nothing_is_held_out(tmp_path: Path) -> None:
+    made(tmp_path)
+    two = {"corpus": str(tmp_path / "train"), "gold": str(tmp_path / "few")}
+    examples = find("attention-as-alignment").at("demo", **TINY | two).task.load()
+    assert (len(examples.train), len(examples.valid)) == (98, 12)
+
+
 def test_no_sure_link_among_what_is_read(settings: dict, tmp_path: Path) -> None:
     few = made(tmp_path)
     (tmp_path / "few.gold").write_text("0?0\n" * 11 + "0-0\n")

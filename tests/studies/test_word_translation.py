@@ -56,6 +56,16 @@ def test_the_real_command(corpus: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert not (out / "weights").exists()
 
 
+def test_two_files_of_ones_own(corpus: str, tmp_path: Path) -> None:
+    """The verdicts say that the validation part was drawn."""
+    for language in ("de", "en"):
+        (tmp_path / f"mine.{language}").write_text((Path(corpus) / f"train.{language}").read_text())
+    settings = {**TINY, "corpus": str(tmp_path / "mine"), "linear": 0, "vocabulary": 50}
+    run = attndyn.run("word-translation", out=tmp_path / "run", page=False, device="cpu", **settings)
+    note = "no validation part: 10 of the pairs drawn for it, 90 left to train on"
+    assert all(note in claim["why"] for claim in run.claims if claim["id"] not in ("S-50", "S-51", "S-52"))
+
+
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(
     corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

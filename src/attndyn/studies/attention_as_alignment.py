@@ -50,8 +50,8 @@ class AttentionAsAlignment(TranslationStudy):
     }  # fmt: skip
 
     corpus: str = "europarl_de_en"
-    """europarl_de_en, tatoeba-cipher (made of what ships with attndyn); or any parallel corpus of word-translation, or
-    a folder, with --gold. Words are what stands between white space."""
+    """europarl_de_en, tatoeba-cipher (made of what ships with attndyn); or any parallel corpus of word-translation, a
+    folder or two files, with --gold. Words are what stands between white space."""
     gold: str = ""
     """Gold links of one's own: data/test for data/test.de, data/test.en and data/test.gold, whose lines hold i-j (sure)
     and i?j (possible), the position in the source first, from 0."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from attndyn.errors import UserError
 from attndyn.measures.pair_readings import BestAttention
@@ -25,11 +25,13 @@ from attndyn.studies.translation_names import LINEAR, LINK_CHANCE, STANDARD, SUM
 from attndyn.studies.translation_page import Tables
 from attndyn.studies.translation_statements import STATEMENTS
 from attndyn.studies.translation_study import TranslationStudy
+from attndyn.tasks.corpus import loaded
 from attndyn.training.condition import Condition
 
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
     from attndyn.store.metrics import Metrics, Row
+    from attndyn.tasks.pieces import PieceExamples
 
 LOGGED = {"multi30k": "Multi30k"}
 """Corpora for which the authors' own numbers are known."""
@@ -49,7 +51,9 @@ class WordTranslation(TranslationStudy):
 
     corpus: str = "multi30k"
     """multi30k, iwslt14_de_en, news_en_nl, news_en_pt, news_it_pt, tatoeba_de_en, tatoeba_es_en, tatoeba_nl_en,
-    europarl_de_en, tatoeba-sample (ships with attndyn); or a folder with train.de and train.en, valid.de, …"""
+    europarl_de_en, tatoeba-sample (ships with attndyn); or a folder with train.de and train.en, valid.de, …; or two
+    files, data/mine for data/mine.de and data/mine.en. Without a validation part a tenth of the pairs is drawn for
+    it."""
     linear: int = 1
     """Runs with a linear head."""
 
@@ -90,6 +94,7 @@ class WordTranslation(TranslationStudy):
         notes = [f"not the published {' and '.join(other)}: direction only"] if other else []
         if self.corpus not in LOGGED:
             notes.append("no logged row for this corpus: direction only")
+        notes += filter(None, [cast("PieceExamples", loaded(self.task)).note])
         return "; ".join(notes)
 
     def finding(self, metrics: Metrics) -> str:
