@@ -205,6 +205,24 @@ def test_no_link_at_all_is_not_judged() -> None:
 
 
 @pytest.mark.parametrize(
+    ("agreement", "verdict", "measured"),
+    [
+        ([[0.1, 0.2, 0.4, 0.3], [0.1, 0.2, 0.3, 0.4]], HOLDS, "τ 0.67 to 1.00"),
+        ([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]], DIFFERS, "τ -1.00 to 1.00"),
+        ([[0.1, 0.1, 0.1, 0.1], [0.1, 0.2, 0.3, 0.4]], INCONCLUSIVE, "τ nan to nan"),
+        ([[0.1, 0.1, 0.1, 0.1]] * 2, INCONCLUSIVE, "a curve stays where it is in every run"),
+    ],
+)
+def test_rising_together(agreement: list[list[float]], verdict: str, measured: str) -> None:
+    rows = []
+    for seed, values in enumerate(agreement):
+        rows += [Row("standard", seed, n, "A(α, α)", value) for n, value in enumerate(values)]
+        rows += [Row("standard", seed, n, "accuracy", 0.1 * n) for n in range(4)]
+    found = judge(rows).together()
+    assert (found.verdict, found.measured) == (verdict, measured)
+
+
+@pytest.mark.parametrize(
     ("curve", "interval", "verdict"),
     [
         ([0.1, 0.3, 0.28], (0.01, 0.03), HOLDS),

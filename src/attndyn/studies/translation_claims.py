@@ -150,12 +150,16 @@ class Judge:
         )  # fmt: skip
 
     def together(self) -> Judgement:
-        from scipy.stats import kendalltau
+        from attndyn.measures.agreement import kendall_tau
 
         agreement, accuracy = (self.metrics.curves(STANDARD, name).values for name in ("A(α, α)", "accuracy"))
-        taus = [float(kendalltau(a, p).statistic) for a, p in zip(agreement, accuracy, strict=True)]
-        verdict = HOLDS if min(taus) > 0.5 else DIFFERS if min(taus) < 0 else INCONCLUSIVE
-        return Judgement(measured=f"τ {min(taus):.2f} to {max(taus):.2f}", n=len(taus), verdict=verdict)
+        try:
+            taus = kendall_tau(agreement, accuracy).values
+        except ValueError:  # a curve that does not move has no order
+            return Judgement(measured="a curve stays where it is in every run", n=len(accuracy), verdict=INCONCLUSIVE)
+        low, high = float(taus.min()), float(taus.max())  # NaN, if one of them is
+        verdict = HOLDS if low > 0.5 else DIFFERS if low < 0 else INCONCLUSIVE
+        return Judgement(measured=f"τ {low:.2f} to {high:.2f}", n=len(taus), verdict=verdict)
 
     def xis(self, table: str, name: str) -> np.ndarray:
         """ξ of each gold run; NaN: never."""
