@@ -10,7 +10,7 @@ from scipy.stats import kendalltau
 
 import attndyn
 from attndyn.measures.translation import bleu
-from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_JUDGED
+from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_JUDGED, resampled
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies import find
 from attndyn.studies.translation_claims import Judge
@@ -131,6 +131,22 @@ def test_differences_are_of_the_columns(metrics: Metrics) -> None:
     apart = value(metrics, table, COLUMNS[3]) - value(metrics, table, COLUMNS[0])
     assert value(metrics, "summary", SHAPED) == pytest.approx(apart, abs=1e-6)
     assert value(metrics, "summary", INFLATED) >= 0
+
+
+def test_the_difference_draws_every_set_of_runs(part: Pairs, metrics: Metrics) -> None:
+    """Gold runs, other standard runs and runs under uniform attention: one axis each."""
+    from attndyn.studies.translation_tables import Columns
+
+    if part.name == "train":
+        return
+    columns = Columns(part)
+    under, shaped = (columns.column(name, "accuracy").astype(float) for name in (COLUMNS[0], COLUMNS[3]))
+    assert under.shape[:2] == (3, 2)
+    every = np.array([[[s - u for u in us] for s in ss] for ss, us in zip(shaped, under, strict=True)])
+    assert every.shape[:3] == (3, 2, 2)
+    low, high = (value(metrics, "summary", f"{SHAPED} {end}") for end in ("low", "high"))
+    assert (low, high) == pytest.approx(resampled(every, part.sentence), abs=1e-6)
+    assert (low, high) != pytest.approx(resampled(shaped.mean(axis=1) - under.mean(axis=1), part.sentence), abs=1e-6)
 
 
 def test_the_linear_head_beside_the_others(part: Pairs, metrics: Metrics) -> None:
