@@ -203,3 +203,15 @@ def test_data_help(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "data", "--help")
     assert (code, err) == (0, "")
     assert out.startswith("usage: attndyn data")
+
+
+def test_a_corpus_that_stands_in_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether it is here or not, and also once it is fetched."""
+    _, out, _ = call(capsys, "data", "list", "--data-dir", tmp_path)
+    notes = [line for line in out.splitlines() if "stands in for IWSLT'14" in line]
+    assert len(notes) == 3
+    assert all("not comparable" in note for note in notes)
+    for code in ("de", "es", "nl"):
+        hub = CORPORA[f"tatoeba_{code}_en"].hub
+        assert hub is not None
+        assert "not comparable" in hub.caveat

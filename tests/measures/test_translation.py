@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
-from attndyn.measures.translation import WordByWord, bleu
+from attndyn.measures import verdicts
+from attndyn.measures.translation import WordByWord, bleu, counts, of_counts
 
 REFERENCE = "the quick brown fox jumps over the lazy dog"
 
@@ -32,6 +34,22 @@ def test_the_signature_is_there() -> None:
     signature = bleu([REFERENCE], [REFERENCE]).signature
     assert "tok:13a" in signature
     assert "version:" in signature
+
+
+WRONG = [REFERENCE.replace("fox", "cat"), "the dog", "over the lazy dog jumps", "nothing", "jumps over, the lazy dog!"]
+
+
+@pytest.mark.parametrize("which", [[0, 1, 2, 3, 4], [0, 0, 4], [3], [1, 2]])
+def test_the_counts_of_sentences_add_up(which: list[int]) -> None:
+    total = counts(WRONG, [REFERENCE] * 5)[which].sum(axis=0)
+    assert of_counts(total) == pytest.approx(bleu([WRONG[n] for n in which], [REFERENCE] * len(which)).score)
+
+
+def test_a_resample_of_sentences_is_a_corpus_of_its_own() -> None:
+    sums = verdicts.resampled_sums(counts(WRONG, [REFERENCE] * 5), 20)
+    assert sums.shape == (20, 10)
+    assert (sums[:, 1] == 9 * 5).all()  # five references in each
+    assert len(np.unique(sums, axis=0)) > 10
 
 
 def test_as_many_translations_as_references() -> None:

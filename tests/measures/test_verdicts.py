@@ -1,6 +1,7 @@
 from fractions import Fraction
 from math import comb
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,3 +191,12 @@ def test_a_difference_of_two_ratios_is_taken_in_one_resample() -> None:
     assert np.abs(apart - 0.1).max() < 1e-12
     found = verdicts.spread(verdicts.resampled_ratios(sums, counts))
     assert found.low < sums.sum() / counts.sum() < found.high
+
+
+def test_seeds_are_drawn_in_each_resample() -> None:
+    scores = np.array([[1.0] * 500, [3.0] * 500])
+    found = verdicts.mean_of_resampled(scores)
+    assert set(found.tolist()) == {1.0, 2.0, 3.0}
+    assert found.tolist() == verdicts.mean_of_resampled(scores).tolist()
+    assert found.tolist() != verdicts.mean_of_resampled(scores, stream=2).tolist()
+    assert verdicts.mean_of_resampled(scores[:1]).tolist() == scores[0].tolist()

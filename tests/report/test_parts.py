@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from attndyn.report.parts import Scoring, Sentence, Sentences, Table
+from attndyn.report.parts import Scoring, Sentence, Sentences, Table, number
 
 
 def test_importing_parts_and_page_loads_nothing_heavy() -> None:
@@ -27,3 +27,12 @@ def test_a_short_row_and_a_missing_score_are_refused() -> None:
     sentence = Sentence(title="", words=("a", "b"), scores=([[1.0]],))
     with pytest.raises(ValueError, match=r"\[\(1, 2\)\] are expected, found \[\(1, 1\)\]"):
         Sentences(name="s", title="t", caption="c", scorings=(Scoring(label="weight"),), sentences=(sentence,))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(29_000.0, "29,000"), (163_391.0, "163,391"), (0.0, "0"), (0.92937, "0.9294"), (13.5, "13.5"), (1234.5, "1,234"),
+     (float("nan"), "nan")],
+)  # fmt: skip
+def test_a_count_is_written_in_full(value: float, shown: str) -> None:
+    assert number(value) == shown

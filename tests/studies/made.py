@@ -1,8 +1,13 @@
-"""Metrics whose outcome is known, for the studies' judgements."""
+"""Metrics whose outcome is known, for the studies' judgements; and made text."""
+
+from pathlib import Path
 
 from attndyn.store.metrics import Row
 
 STEPS = 200
+COLOURS = {"red": "rot", "green": "grün", "blue": "blau", "white": "weiß", "black": "schwarz"}
+THINGS = {"house": "haus", "tree": "baum", "dog": "hund", "boat": "boot", "ball": "ball"}
+PLACES = {"here": "hier", "there": "dort", "far away": "weit weg", "down": "unten"}
 
 
 def ramp(end: int, height: float = 1.0) -> dict[int, float]:
@@ -25,3 +30,18 @@ def rows(
         for metric, curve in {**readings, **flat}.items()
         for step, value in curve.items()
     ]
+
+
+def parallel(folder: Path) -> str:
+    """A folder with a hundred pairs of sentences, German and English."""
+    pairs = [
+        (f"das haus ist {c} und der {t} ist {p}", f"the house is {colour} and the {thing} is {place}")
+        for colour, c in COLOURS.items()
+        for thing, t in THINGS.items()
+        for place, p in PLACES.items()
+    ]
+    folder.mkdir()
+    for split, part in (("train", pairs), ("valid", pairs[::9]), ("test", pairs[:3])):
+        for side, language in enumerate(("de", "en")):
+            (folder / f"{split}.{language}").write_text("".join(f"{pair[side]}\n" for pair in part))
+    return str(folder)

@@ -147,6 +147,13 @@ def test_a_corpus_without_links(settings: dict, tmp_path: Path, capsys: pytest.C
     assert not out.exists()
 
 
+def test_with_gold_links_nothing_is_held_out(tmp_path: Path) -> None:
+    made(tmp_path)
+    two = {"corpus": str(tmp_path / "train"), "gold": str(tmp_path / "few")}
+    examples = find("attention-as-alignment").at("demo", **TINY | two).task.load()
+    assert (len(examples.train), len(examples.valid)) == (98, 12)
+
+
 def test_no_sure_link_among_what_is_read(settings: dict, tmp_path: Path) -> None:
     few = made(tmp_path)
     (tmp_path / "few.gold").write_text("0?0\n" * 11 + "0-0\n")
@@ -177,6 +184,54 @@ def test_who_comes_first(uniform: list[float], attention: list[float], verdict: 
         rows += [Row("alignment", 0, 100 * n, f"AER of {name}", value) for n, value in enumerate(values)]
     judge = Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(rows)))
     assert judge.before("β_uf", matched=False).verdict == verdict
+
+
+def stages(uniform: list[list[float]], attention: list[list[float]], chance: float = 0.9) -> Judge:
+    rows = [Row("summary", 0, 0, "AER of chance", chance)]
+    for name, runs in (("β_uf", uniform), ("α", attention)):
+        for seed, values in enumerate(runs):
+            rows += [Row("alignment", seed, 100 * n, f"AER of {name}", value) for n, value in enumerate(values)]
+    return Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(rows)))
+
+
+def test_both_are_also_measured_at_one_error_rate() -> None:
+    """Halfway to its own lowest, α comes late because it gets far; at .8, halfway for β_uf, both come together."""
+    judge = stages([[0.9, 0.79, 0.7, 0.7]] * 2, [[0.9, 0.78, 0.7, 0.2], [0.9, 0.9, 0.9, 0.2]])
+    found = judge.before("β_uf", matched=False)
+    assert found.verdict == HOLDS
+    assert found.measured == (
+        "β_uf at 100, 100, α at 300, 300; both at an AER of 0.80: β_uf at 100, 100, α at 100, 300"
+    )
+
+
+def test_a_run_that_stays_at_chance_is_never_there() -> None:
+    judge = stages([[0.9, 0.5, 0.3]], [[0.9, 0.95, 0.98], [0.9, 0.5, 0.3]])
+    assert judge.before("β_uf", matched=False).measured.endswith("both at an AER of 0.75: β_uf at 100, α at never, 100")
+    apart = stages([[0.9, 0.5, 0.3]], [[0.9, 0.95, 0.98]]).before("β_uf", matched=False)
+    assert apart.measured == "β_uf at 100, α at never"
+
+
+def test_the_rule_of_the_first_claim_says_what_is_done() -> None:
+    """It differs only if every run is later than every other: one that is earlier, or as early, leaves it open."""
+    late, early = [0.9, 0.9, 0.3], [0.9, 0.3, 0.3]
+    for uniform, attention, verdict in (
+        ([late, late], [early, early], DIFFERS),
+        ([late, early], [early, early], INCONCLUSIVE),
+        ([early, early], [early, early], INCONCLUSIVE),
+    ):
+        assert stages(uniform, attention).before("β_uf", matched=False).verdict == verdict
+    rule = next(statement.rule for statement in STATEMENTS if statement.id == "A-01")
+    assert "differs if every one has it at a later checkpoint than every standard run" in rule
+
+
+def test_counts_are_written_in_full(run: attndyn.Run) -> None:
+    rows = [
+        row for row in run.metrics.to_pylist() if (row["condition"], row["metric"]) != ("summary", "training pairs")
+    ]
+    made = [Row(**row) for row in rows] + [Row("summary", 0, 0, "training pairs", 21_079.0)]
+    facts = dict(Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(made))).facts().rows)
+    assert facts["training pairs"] == "21,079"
+    assert facts["sure links"] == "67"
 
 
 def test_impossible_settings() -> None:

@@ -1,6 +1,8 @@
 """word-translation by its real command, on a made corpus of a hundred pairs, and what it refuses."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,8 @@ from attndyn.cli import main
 from attndyn.errors import UserError
 from attndyn.studies import find
 from attndyn.studies.translation_statements import STATEMENTS
+from tests.studies.made import parallel
 
-COLOURS = {"red": "rot", "green": "grün", "blue": "blau", "white": "weiß", "black": "schwarz"}
-THINGS = {"house": "haus", "tree": "baum", "dog": "hund", "boat": "boot", "ball": "ball"}
-PLACES = {"here": "hier", "there": "dort", "far away": "weit weg", "down": "unten"}
 TINY = {
     "vocabulary": 60, "seeds": 2, "uniform": 1, "steps": 4, "batch": 8, "hidden": 8, "every": 4, "early": (1,),
     "evaluation": 6, "cut": 6, "beams": 2, "epochs": 1,
@@ -23,18 +23,7 @@ TINY = {
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> str:
-    pairs = [
-        (f"das haus ist {c} und der {t} ist {p}", f"the house is {colour} and the {thing} is {place}")
-        for colour, c in COLOURS.items()
-        for thing, t in THINGS.items()
-        for place, p in PLACES.items()
-    ]
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for split, part in (("train", pairs), ("valid", pairs[::9]), ("test", pairs[:3])):
-        for side, language in enumerate(("de", "en")):
-            (folder / f"{split}.{language}").write_text("".join(f"{pair[side]}\n" for pair in part))
-    return str(folder)
+    return parallel(tmp_path / "corpus")
 
 
 def test_the_real_command(corpus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,6 +56,16 @@ def test_the_real_command(corpus: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert not (out / "weights").exists()
 
 
+def test_two_files_of_ones_own(corpus: str, tmp_path: Path) -> None:
+    """The verdicts say that the validation part was drawn."""
+    for language in ("de", "en"):
+        (tmp_path / f"mine.{language}").write_text((Path(corpus) / f"train.{language}").read_text())
+    settings = {**TINY, "corpus": str(tmp_path / "mine"), "linear": 0, "vocabulary": 50}
+    run = attndyn.run("word-translation", out=tmp_path / "run", page=False, device="cpu", **settings)
+    note = "no validation part: 10 of the pairs drawn for it, 90 left to train on"
+    assert all(note in claim["why"] for claim in run.claims if claim["id"] not in ("S-50", "S-51", "S-52"))
+
+
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(
     corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,9 +92,17 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(
         assert (again.path / name).read_bytes() == (whole.path / name).read_bytes()
 
 
-def test_no_torch_before_it_is_needed(corpus: str) -> None:
-    study = find("word-translation").at("demo", corpus=corpus, **TINY)
-    assert study.task.pieces == 60
+def test_no_torch_before_it_is_needed() -> None:
+    """Settings are refused, and help is printed, in a process that has not waited for torch."""
+    program = (
+        "import sys\n"
+        "from attndyn.studies import find\n"
+        "study = find('word-translation').at('demo', vocabulary=60)\n"
+        "assert study.task.pieces == 60\n"
+        "assert study.model.hidden == 64\n"
+        "sys.exit('torch' in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(

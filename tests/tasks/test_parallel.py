@@ -8,7 +8,7 @@ import pytest
 
 from attndyn.errors import UserError
 from attndyn.tasks.corpora import PACKAGED
-from attndyn.tasks.parallel import load_parallel, parallel_files
+from attndyn.tasks.parallel import held_out, load_parallel, parallel_files
 from attndyn.tasks.text import read_lines
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "data" / "tatoeba_small.py"
@@ -49,6 +49,71 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError) as caught:
             wrong()
+        assert complaint in str(caught.value)
+
+
+def written(folder: Path, start: str, lines: int = 40, repeats: int = 1) -> None:
+    folder.mkdir(exist_ok=True)
+    for language in ("xx", "yy"):
+        text = (f"{language} number {n // repeats}\n" for n in range(lines))
+        (folder / f"{start}.{language}").write_text("".join(text))
+
+
+@pytest.mark.parametrize(("start", "corpus"), [("train", "."), ("mine", "."), ("mine", "mine"), ("a.b", "a.b")])
+def test_two_files_are_split(tmp_path: Path, start: str, corpus: str) -> None:
+    """A folder with train.* alone, a folder with any two files, or the beginning of their names."""
+    written(tmp_path, start)
+    parts = load_parallel(tmp_path / corpus, "xx", "yy")
+    assert {split: len(pairs) for split, pairs in parts.items()} == {"train": 36, "valid": 4}
+    lines = {split: [pairs.source.line(n)[-1] for n in range(len(pairs))] for split, pairs in parts.items()}
+    assert sorted(map(int, lines["train"] + lines["valid"])) == list(range(40))
+    assert lines["train"] == sorted(lines["train"], key=int)  # both parts keep the order
+    for pairs in parts.values():
+        assert [pairs.target.line(n)[-1] for n in range(len(pairs))] == [
+            pairs.source.line(n)[-1] for n in range(len(pairs))
+        ]
+    again = load_parallel(tmp_path / corpus, "xx", "yy")
+    assert again["valid"].source.line(0) == parts["valid"].source.line(0)
+
+
+def test_equal_source_lines_stay_on_one_side() -> None:
+    sources = [f"line {n % 25}" for n in range(200)]
+    drawn = held_out(sources, "made")
+    assert 20 <= drawn.sum() <= 28
+    assert not {line for line, is_drawn in zip(sources, drawn, strict=True) if is_drawn} & {
+        line for line, is_drawn in zip(sources, drawn, strict=True) if not is_drawn
+    }
+
+
+def test_a_validation_part_of_ones_own_is_not_drawn(tmp_path: Path) -> None:
+    written(tmp_path, "train")
+    written(tmp_path, "valid", lines=3)
+    assert len(load_parallel(tmp_path, "xx", "yy")["train"]) == 40
+
+
+def test_two_files_that_cannot_be_used(tmp_path: Path) -> None:
+    written(tmp_path / "same", "mine", lines=40, repeats=40)
+    written(tmp_path / "half", "mine")
+    (tmp_path / "half" / "mine.yy").unlink()
+    written(tmp_path / "short", "mine")
+    (tmp_path / "short" / "mine.yy").write_text("one line\n")
+    written(tmp_path / "several", "one")
+    written(tmp_path / "several", "two")
+    written(tmp_path / "forgotten", "valid")
+    written(tmp_path / "lopsided", "train")
+    (tmp_path / "lopsided" / "valid.xx").write_text("a line\n")
+    for corpus, complaint in (
+        ("same", "40 pairs with 1 different source lines are too few to be split"),
+        ("half/mine", "mine.yy: no such file, neither plain nor packed"),
+        ("half/mine.xx", "is one file of a pair; the beginning that both names share is needed"),
+        ("short/mine", "mine.xx has 40 lines but"),
+        ("several", "holds no train part in 'xx'; there are: no train.* files"),
+        ("forgotten", "holds no train part in 'xx'"),
+        ("lopsided", "holds no valid part in 'yy'; there are: xx, yy"),
+        ("nowhere/mine", "nor the beginning of two files (mine.xx and mine.yy)"),
+    ):
+        with pytest.raises(UserError) as caught:
+            load_parallel(tmp_path / corpus, "xx", "yy")
         assert complaint in str(caught.value)
 
 

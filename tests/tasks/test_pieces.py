@@ -92,6 +92,21 @@ def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
     assert examples.valid.source.lengths.max() <= 40
 
 
+def test_text_without_a_validation_part(tmp_path: Path) -> None:
+    """A tenth is drawn, both sides alike; the pieces are made of the rest."""
+    for language in ("xx", "yy"):
+        (tmp_path / f"mine.{language}").write_text("".join(f"{line}\n" for line in LINES))
+    examples = PieceText(str(tmp_path / "mine"), None, "xx", "yy", pieces=26).load()
+    assert (len(examples.train), len(examples.valid)) == (16, 2)
+    assert examples.note == "no validation part: 2 of the pairs drawn for it, 16 left to train on"
+    texts = {split: examples.references[split] for split in ("train", "valid")}
+    assert sorted(texts["train"] + texts["valid"]) == sorted(LINES)
+    source = examples.valid.source
+    ids = [source.ids[source.offsets[n] + 1 : source.offsets[n + 1]].tolist() for n in range(2)]
+    assert [examples.spell(line) for line in ids] == texts["valid"]
+    assert loaded(own(tmp_path / "whole")).note == ""
+
+
 def test_no_pair_that_is_short_enough(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no pair of .*train\.xx and .*train\.yy has at most 3 pieces"):
         loaded(own(tmp_path, longest=3))

@@ -110,12 +110,24 @@ def resampled_ratios(sums: np.ndarray, counts: np.ndarray, resamples: int = 1000
     sums, counts = (each.reshape(-1, examples) @ weights for each in (sums, counts))  # [seed, resample]
     random = np.random.Generator(np.random.PCG64(stream))
     times = np.ones((1, resamples))
-    for n in seeds:  # how often each seed of the axis is drawn
-        axis = random.multinomial(n, np.full(n, 1 / n), size=resamples).T
-        times = (times[:, None] * axis).reshape(-1, resamples)
+    for n in seeds:
+        times = (times[:, None] * _times(random, n, resamples)).reshape(-1, resamples)
     totals = (times * counts).sum(axis=0)
     with np.errstate(invalid="ignore"):
         return np.asarray((times * sums).sum(axis=0) / totals)
+
+
+def resampled_sums(values: np.ndarray, resamples: int = 1000) -> np.ndarray:
+    """Σ over the examples of [example, number] in each resample of the examples, the same ones as everywhere here."""
+    return _drawn(len(values), resamples).T @ values
+
+
+def mean_of_resampled(scores: np.ndarray, stream: int = 1) -> np.ndarray:
+    """The mean over the seeds of [seed, resample], with the seeds drawn anew in each resample."""
+    import numpy as np
+
+    random = np.random.Generator(np.random.PCG64(stream))
+    return np.asarray((_times(random, *scores.shape) * scores).mean(axis=0))
 
 
 def spread(draws: np.ndarray) -> Interval:
@@ -124,6 +136,13 @@ def spread(draws: np.ndarray) -> Interval:
 
     low, high = np.nanquantile(draws, [LEVEL / 2, 1 - LEVEL / 2])
     return Interval(float(low), float(high))
+
+
+def _times(random: np.random.Generator, n: int, resamples: int) -> np.ndarray:
+    """How often each of n seeds is drawn: [seed, resample]."""
+    import numpy as np
+
+    return random.multinomial(n, np.full(n, 1 / n), size=resamples).T
 
 
 @cache

@@ -7,6 +7,11 @@ from typing import Any
 Cell = str | float | int | None
 
 
+def number(value: float) -> str:
+    """Counts and large numbers in full, others to four digits."""
+    return f"{value:,.0f}" if value.is_integer() or abs(value) >= 1000 else f"{value:.4g}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Part:
     name: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Interval, by_margin, by_sign
-from attndyn.report.parts import Cell, Table
+from attndyn.report.parts import Cell, Table, number
 from attndyn.studies.alignment_names import (
     ALIGNMENT,
     ALPHA,
@@ -56,7 +56,10 @@ STATEMENTS = (
         "the dictionary aligns before the attention does: β under uniform attention, then α",
         "a stage is the first checkpoint halfway from the AER of chance to the lowest of the run, if that is "
         f"{LEAST:g} below chance; holds if every run under uniform attention has its stage at an earlier checkpoint "
-        "than every standard run has that of α, differs if none has, else inconclusive",
+        "than every standard run has that of α, differs if every one has it at a later checkpoint than every standard "
+        "run, else inconclusive. The way of a run that ends worse is shorter, so the first checkpoints at one and the "
+        "same AER are given beside it: halfway from chance to the lowest (mean over runs) of the scoring that gets "
+        "less far; they decide nothing",
     ),
     _own(
         "A-02",
@@ -107,10 +110,26 @@ class Judge:
 
     def stage(self, name: str) -> np.ndarray:
         """The step at which each run is halfway from chance to its lowest AER; NaN: there is no way to go."""
+        return self.first_at(name, self.halfway(self.lowest(name)))
+
+    def lowest(self, name: str) -> np.ndarray:
+        """AER of each run."""
+        return self.metrics.curves(ALIGNMENT, f"AER of {name}").values.min(axis=1)
+
+    def halfway(self, lowest: np.ndarray) -> np.ndarray:
+        """The AER halfway from chance to there; NaN: it is not far enough."""
+        chance = self.value(f"AER of {CHANCE}")
+        return np.where(chance - lowest >= LEAST, (chance + lowest) / 2, np.nan)
+
+    def first_at(self, name: str, level: np.ndarray) -> np.ndarray:
+        """The first step at which each run has that AER or less; NaN: never."""
         curves = self.metrics.curves(ALIGNMENT, f"AER of {name}")
-        way = self.value(f"AER of {CHANCE}") - curves.values.min(axis=1, keepdims=True)
-        passed = curves.values <= curves.values.min(axis=1, keepdims=True) + way / 2
-        return np.where(way[:, 0] >= LEAST, curves.steps[passed.argmax(axis=1)], np.nan)
+        passed = curves.values <= level[:, None]
+        return np.where(passed.any(axis=1), curves.steps[passed.argmax(axis=1)], np.nan)
+
+    def common(self, *names: str) -> np.ndarray:
+        """One AER for all: halfway from chance to the lowest of the scoring that gets less far."""
+        return self.halfway(np.array([max(self.lowest(name).mean() for name in names)]))
 
     def all(self) -> Iterator[tuple[str, Judgement]]:
         compared, turned = (int(self.value(f"positions {name}")) for name in ("compared", "in another order"))
@@ -135,7 +154,11 @@ class Judge:
     def before(self, name: str, matched: bool) -> Judgement:
         first, second = self.stage(name), self.stage(ALPHA)
         pairs = list(zip(first, second, strict=True)) if matched else [(a, b) for a in first for b in second]
+        level = self.common(name, ALPHA)
+        same = [steps(self.first_at(one, level)) for one in (name, ALPHA)]
         measured = f"{name} at {steps(first)}, α at {steps(second)}"
+        if np.isfinite(level).all():
+            measured += f"; both at an AER of {level[0]:.2f}: {name} at {same[0]}, α at {same[1]}"
         known = [(a, b) for a, b in pairs if np.isfinite(a + b)]
         verdict = INCONCLUSIVE
         if len(known) == len(pairs):
@@ -206,7 +229,7 @@ class Judge:
             title="The pairs",
             caption="A pair with more pieces than --longest on one side is left out.",
             columns=("what", "value"),
-            rows=tuple((shown.get(name, name), f"{self.value(name):,.4g}") for name in names),
+            rows=tuple((shown.get(name, name), number(self.value(name))) for name in names),
         )
 
 

@@ -7,7 +7,7 @@ says how) and scored by the alignment error rate, beside the bag-of-words proxy 
 Model, training and proxy are those of `word-translation`.
 Paper scale: Europarl German-English, 128 pairs with gold links, 20 epochs. Demo scale: English sentences that ship and
 their own cipher with local reordering (`tasks/cipher.py`), whose links are exact.
-Cost: demo 2 min 20 s on two cores.
+Cost: demo 81 s on two cores.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class AttentionAsAlignment(TranslationStudy):
     }  # fmt: skip
 
     corpus: str = "europarl_de_en"
-    """europarl_de_en, tatoeba-cipher (made of what ships with attndyn); or any parallel corpus of word-translation, or
-    a folder, with --gold. Words are what stands between white space."""
+    """europarl_de_en, tatoeba-cipher (made of what ships with attndyn); or any parallel corpus of word-translation, a
+    folder or two files, with --gold. Words are what stands between white space."""
     gold: str = ""
     """Gold links of one's own: data/test for data/test.de, data/test.en and data/test.gold, whose lines hold i-j (sure)
     and i?j (possible), the position in the source first, from 0."""

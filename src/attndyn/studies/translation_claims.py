@@ -1,4 +1,4 @@
-"""The judgements of `word-translation`, and the tables of its page."""
+"""The judgements of `word-translation`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE, NOT_JUDGED
-from attndyn.report.parts import Cell, Table
+from attndyn.measures.verdicts import (
+    DIFFERS,
+    HOLDS,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    NOT_JUDGED,
+    Interval,
+    all_of,
+    by_sign,
+)  # fmt: skip
 from attndyn.studies.base import Judgement
-from attndyn.studies.translation_names import COLUMNS, DICTIONARY, LINEAR, RANKS, STANDARD, SUMMARY, TABLES, UNIFORM
-from attndyn.studies.translation_statements import FAR, LEARNED, PARAMETERS
+from attndyn.studies.translation_names import (
+    COLUMNS,
+    INFLATED,
+    LINEAR,
+    LINEAR_APART,
+    LINK_CHANCE,
+    RANKS,
+    SHAPED,
+    STANDARD,
+    SUMMARY,
+    TABLES,
+    UNIFORM,
+)  # fmt: skip
+from attndyn.studies.translation_statements import CLOSE, FAR, LEARNED, LITTLE, PARAMETERS
 
 if TYPE_CHECKING:
     from attndyn.store.metrics import Metrics
     from attndyn.studies.word_translation import WordTranslation
 
 TOKEN, BLEU, TRAIN, TRAIN_BLEU = TABLES.values()
+PROBE, ATTENTION = "probe on link", "attention on link"
 
 
 def all_or_none(found: list[bool]) -> str:
@@ -32,6 +53,9 @@ class Judge:
 
     def value(self, table: str, name: str) -> float:
         return float(self.metrics.curves(table, name).values[0, 0])
+
+    def interval(self, table: str, name: str) -> Interval:
+        return Interval(self.value(table, f"{name} low"), self.value(table, f"{name} high"))
 
     def each(self, table: str, name: str) -> np.ndarray:
         """One number for each gold run."""
@@ -50,14 +74,14 @@ class Judge:
         yield "S-07", self.together()
         yield "S-11", self.not_trivial(COLUMNS[0])
         yield "S-12", self.not_trivial(COLUMNS[1], COLUMNS[2])
-        yield "S-13", self.ranks()
+        yield "S-13", self.ranks(TOKEN)
         yield "S-14", self.columns_hold(BLEU)
         yield "S-15", self.columns_hold(TRAIN, TRAIN_BLEU)
         yield "S-16", self.harsh()
         yield "S-17", Judgement(
             measured=f"{self.value(SUMMARY, 'training pairs'):,.0f} training pairs, median "
-            f"{self.value(SUMMARY, 'median source length'):.0f} source and "
-            f"{self.value(SUMMARY, 'median target length'):.0f} target pieces",
+            f"{self.value(SUMMARY, 'median source length'):g} source and "
+            f"{self.value(SUMMARY, 'median target length'):g} target pieces, without <s> and </s>",
             verdict=NOT_COMPARABLE,
         )  # fmt: skip
         yield "S-19", parameters()
@@ -70,43 +94,55 @@ class Judge:
         yield "S-53", self.rise_and_fall()
         yield "S-58", Judgement(measured="seconds in run.json", verdict=NOT_COMPARABLE)
         yield "B-13", self.overlap()
-        low, high = (self.value(SUMMARY, f"A(α, β) minus A(α, β_uf) {end}") for end in ("low", "high"))
+        shaped = self.interval(SUMMARY, SHAPED)
         yield "B-14", Judgement(
             measured=f"{100 * self.value(TOKEN, COLUMNS[3]):.1f} against {100 * self.value(TOKEN, COLUMNS[0]):.1f}",
-            interval=(100 * low, 100 * high), n=self.study.seeds,
-            verdict=HOLDS if low > 0 else DIFFERS if high < 0 else INCONCLUSIVE,
+            interval=(100 * shaped.low, 100 * shaped.high), n=self.study.seeds, verdict=by_sign(shaped),
         )  # fmt: skip
 
     def far_above(self, table: str, name: str, more: tuple[str, ...] = ()) -> Judgement:
-        low, high = (self.value(table, f"{name} {end}") for end in ("low", "high"))
-        chance = FAR * self.value(SUMMARY, "chance")
+        """Against the chance level of the table's own part."""
+        low, high = self.interval(table, name)
+        chance = self.value(table, "chance")
         others = "".join(f"; {other} {100 * self.value(table, other):.1f}" for other in more)
         return Judgement(
-            measured=f"{100 * self.value(table, name):.1f} against Â {100 * chance / FAR:.1f}{others}",
+            measured=f"{100 * self.value(table, name):.1f} against Â {100 * chance:.1f}{others}",
             interval=(100 * low, 100 * high), n=self.study.seeds,
-            verdict=HOLDS if low > chance else DIFFERS if high < chance else INCONCLUSIVE,
+            verdict=by_sign(Interval(low - FAR * chance, high - FAR * chance)),
         )  # fmt: skip
 
+    def learned(self) -> np.ndarray:
+        """Which standard runs learn: where both α and β come to find far more links than chance does."""
+        largest = [self.metrics.curves(STANDARD, name).values.max(axis=1) for name in (PROBE, ATTENTION)]
+        return np.minimum(*largest) >= FAR * self.value(SUMMARY, LINK_CHANCE)
+
     def reached(self, name: str, share: float) -> np.ndarray:
-        """The first checkpoint at which each standard run has made that share of the way to its largest value."""
+        """The first checkpoint at which each standard run that learns has made that share of the way from its value at
+        step 0 to its largest."""
         curves = self.metrics.curves(STANDARD, name)
-        passed = curves.values >= share * curves.values.max(axis=1, keepdims=True)
-        return curves.steps[passed.argmax(axis=1)]
+        values = curves.values[self.learned()]
+        start, largest = values[:, :1], values.max(axis=1, keepdims=True)
+        return curves.steps[(values >= start + share * (largest - start)).argmax(axis=1)]
 
     def stages(self) -> Judgement:
-        beta, alpha = self.reached("probe on link", 0.5), self.reached("attention on link", 0.5)
+        beta, alpha = self.reached(PROBE, 0.5), self.reached(ATTENTION, 0.5)
         steps = ", ".join(f"{b} and {a}" for b, a in zip(beta, alpha, strict=True))
         verdict = HOLDS if (beta < alpha).all() else DIFFERS if (beta > alpha).any() else INCONCLUSIVE
-        return Judgement(measured=f"β and α at steps {steps}", n=len(beta), verdict=verdict)
+        return self._of_runs_that_learn(f"β and α at steps {steps}", verdict)
 
     def overlap(self) -> Judgement:
-        found = self.reached("attention on link", 0.25) < self.reached("probe on link", 0.75)
-        return Judgement(
-            measured=f"{found.sum()} of {len(found)} runs", n=len(found), verdict=all_or_none(found.tolist())
-        )
+        found = self.reached(ATTENTION, 0.25) < self.reached(PROBE, 0.75)
+        return self._of_runs_that_learn(f"{found.sum()} of {len(found)} runs", all_or_none(found.tolist()))
+
+    def _of_runs_that_learn(self, measured: str, verdict: str) -> Judgement:
+        learned = self.learned()
+        if not learned.any():
+            return Judgement(measured="no run learns", n=len(learned), verdict=NOT_JUDGED)
+        less = "" if learned.all() else f"; {learned.sum()} of {len(learned)} runs learn"
+        return Judgement(measured=measured + less, n=int(learned.sum()), verdict=verdict)
 
     def chance(self) -> Judgement:
-        low, high = (self.value(SUMMARY, f"A(random order, α) {end}") for end in ("low", "high"))
+        low, high = self.interval(SUMMARY, "A(random order, α)")
         chance = self.value(SUMMARY, "chance")
         return Judgement(
             measured=f"{100 * self.value(SUMMARY, 'A(random order, α)'):.2f}; mean of ⌈.05 L⌉/L {100 * chance:.2f}",
@@ -114,12 +150,16 @@ class Judge:
         )  # fmt: skip
 
     def together(self) -> Judgement:
-        from scipy.stats import kendalltau
+        from attndyn.measures.agreement import kendall_tau
 
         agreement, accuracy = (self.metrics.curves(STANDARD, name).values for name in ("A(α, α)", "accuracy"))
-        taus = [float(kendalltau(a, p).statistic) for a, p in zip(agreement, accuracy, strict=True)]
-        verdict = HOLDS if min(taus) > 0.5 else DIFFERS if min(taus) < 0 else INCONCLUSIVE
-        return Judgement(measured=f"τ {min(taus):.2f} to {max(taus):.2f}", n=len(taus), verdict=verdict)
+        try:
+            taus = kendall_tau(agreement, accuracy).values
+        except ValueError:  # a curve that does not move has no order
+            return Judgement(measured="a curve stays where it is in every run", n=len(accuracy), verdict=INCONCLUSIVE)
+        low, high = float(taus.min()), float(taus.max())  # NaN, if one of them is
+        verdict = HOLDS if low > 0.5 else DIFFERS if low < 0 else INCONCLUSIVE
+        return Judgement(measured=f"τ {low:.2f} to {high:.2f}", n=len(taus), verdict=verdict)
 
     def xis(self, table: str, name: str) -> np.ndarray:
         """ξ of each gold run; NaN: never."""
@@ -137,25 +177,23 @@ class Judge:
             n=len(star), verdict=all_or_none(fine),
         )  # fmt: skip
 
-    def ranks(self) -> Judgement:
-        ends = [[self.value(SUMMARY, f"{name} {end}") for end in ("low", "high")] for name in RANKS]
-        verdict = INCONCLUSIVE
-        if all(low > 0 for low, _ in ends):
-            verdict = HOLDS
-        elif any(high < 0 for _, high in ends):
-            verdict = DIFFERS
-        found = "; ".join(f"{name} {self.value(SUMMARY, name):.3f}" for name in RANKS)
+    def ranks(self, table: str) -> Judgement:
+        found = "; ".join(f"{name} {self.value(table, name):.3f}" for name in RANKS)
+        verdict = all_of([by_sign(self.interval(table, name)) for name in RANKS])
         return Judgement(measured=found, n=self.study.seeds, verdict=verdict)
 
     def columns_hold(self, *tables: str) -> Judgement:
+        """By the agreement and by Kendall's τ."""
         judged = [self.far_above(table, name) for table in tables for name in COLUMNS[:3]]
-        verdicts = {one.verdict for one in judged}
-        verdict = HOLDS if verdicts == {HOLDS} else DIFFERS if DIFFERS in verdicts else INCONCLUSIVE
+        judged += [self.ranks(table) for table in tables]
         found = [
             f"{table}: " + " / ".join(f"{100 * self.value(table, name):.1f}" for name in COLUMNS[:3])
+            + f", Â {100 * self.value(table, 'chance'):.1f}"
             + f", ξ {percent(self.xis(table, COLUMNS[0]), 1 if 'BLEU' in table else 100)}"
+            + f", τ {' / '.join(f'{self.value(table, name):.3f}' for name in RANKS)}"
             for table in tables
         ]  # fmt: skip
+        verdict = all_of([one.verdict for one in judged])
         return Judgement(measured="; ".join(found), n=self.study.seeds, verdict=verdict)
 
     def harsh(self) -> Judgement:
@@ -179,99 +217,39 @@ class Judge:
         found, chance = (self.metrics.curves(LINEAR, name).last for name in ("A(α_opt, β)", "chance"))
         return Judgement(
             measured=f"{100 * found.mean():.1f} against Â {100 * chance.mean():.1f}", n=len(found),
-            verdict=HOLDS if (found > FAR * chance).all() else DIFFERS,
+            verdict=HOLDS if (found > FAR * chance).all() else DIFFERS, why=self.one_run("no interval"),
         )  # fmt: skip
 
     def as_good(self) -> Judgement:
         linear, hidden = (self.metrics.curves(name, "BLEU").values.max(axis=1).mean() for name in (LINEAR, STANDARD))
-        apart = linear - hidden
-        verdict = HOLDS if abs(apart) <= 2 else DIFFERS if apart < 0 else INCONCLUSIVE
-        if hidden < LEARNED:
-            verdict = NOT_JUDGED
-        return Judgement(measured=f"BLEU {linear:.1f} against {hidden:.1f}", n=self.study.linear, verdict=verdict)
+        low, high = self.interval(SUMMARY, LINEAR_APART)
+        verdict = HOLDS if low > -CLOSE and high < CLOSE else DIFFERS if high < -CLOSE else INCONCLUSIVE
+        return Judgement(
+            measured=f"BLEU {linear:.1f} against {hidden:.1f}", interval=(low, high), n=self.study.linear,
+            verdict=NOT_JUDGED if hidden < LEARNED else verdict,
+            why=self.one_run("the interval is over pairs and standard runs"),
+        )  # fmt: skip
+
+    def one_run(self, then: str) -> str:
+        return f"one run with a linear head: {then}" if self.study.linear == 1 else ""
 
     def rise_and_fall(self) -> Judgement:
         curves = self.metrics.curves(UNIFORM, COLUMNS[0])
+        low, high = self.interval(SUMMARY, INFLATED)
         peak, last = curves.values.argmax(axis=1), len(curves.steps) - 1
         verdict = INCONCLUSIVE
-        if ((peak > 0) & (peak < last)).all():
-            verdict = HOLDS
-        elif (peak == last).all():
+        if (peak == last).all() or low > LITTLE:
             verdict = DIFFERS
+        elif ((peak > 0) & (peak < last)).all() and high < LITTLE:
+            verdict = HOLDS
         found = ", ".join(
             f"{100 * row.max():.1f} at step {curves.steps[p]}" for row, p in zip(curves.values, peak, strict=True)
         )
         return Judgement(
-            measured=f"largest {found}; at the end {100 * curves.last.mean():.1f}", n=len(peak), verdict=verdict
-        )
-
-    # --- parts of the page
-
-    def columns_table(self) -> Table:
-        rows: list[tuple[Cell, ...]] = []
-        for (_, measure), table in TABLES.items():
-            scale = 100 if measure == "accuracy" else 1
-            cells = [
-                f"{100 * self.value(table, name):.1f} ({100 * self.value(table, f'{name} low'):.1f} to "
-                f"{100 * self.value(table, f'{name} high'):.1f})"
-                for name in COLUMNS
-            ]
-            xis = [percent(self.xis(table, name), scale) for name in COLUMNS[:3]]
-            rows.append((table, *cells, f"{100 * self.value(SUMMARY, 'chance'):.1f}", *xis,
-                         percent(self.each(table, "ξ*"), scale)))  # fmt: skip
-        return Table(
-            name="columns",
-            title="How much agrees with what",
-            caption="In %, with 95 % intervals over runs and pairs. α and Δ are those of the gold checkpoint; β_uf is "
-            "the probe under uniform attention; ξ is the performance of other runs where their attention first agrees "
-            "with the gold attention more than that. One number for each gold run.",
-            columns=("table", *COLUMNS, "Â", *(f"ξ of {name}" for name in COLUMNS[:3]), "ξ*"),
-            rows=tuple(rows),
-        )
-
-    def dictionary(self) -> Table:
-        """The first words of the dictionary, along training."""
-        entries = []
-        names = self.metrics.table.filter(self.metrics.table["condition"].to_numpy() == DICTIONARY)[
-            "metric"
-        ].to_pylist()
-        occurrences = self.metrics.curves(DICTIONARY, "links").values[:, 0]
-        for name in dict.fromkeys(name for name in names if name.startswith("β_uf")):
-            curves = self.metrics.curves(DICTIONARY, name)
-            entries.append((name.removeprefix("β_uf: "), int(occurrences[curves.replicas[0]]), curves))
-        steps = entries[0][2].steps if entries else np.array([], dtype=int)
-        shown = [n for n in range(len(steps)) if n < 6 or n % 4 == 0 or n == len(steps) - 1]
-        return Table(
-            name="dictionary",
-            title="The first words of the dictionary",
-            caption="The words that IBM Model 1 links most often in the pairs that were read: at how many % of the "
-            "links β of a run under uniform attention is largest at the linked source word, along training.",
-            columns=("source → target", "links", *(f"step {steps[n]}" for n in shown)),
-            rows=tuple(
-                (pair, count, *(f"{100 * curves.values[0, n]:.0f}" for n in shown)) for pair, count, curves in entries
-            ),
-        )
-
-    def more(self) -> Table:
-        names = (
-            "positions", "pairs", "training pairs", "training pairs left out", "validation pairs left out",
-            "median source length", "median target length", "linked positions", "A(β_IBM, β_uf)", "A(β_uf, β_IBM)",
-            "A(β_IBM, β_px)", *RANKS,
+            measured=f"largest {found}; at the end {100 * curves.last.mean():.1f}; the largest is "
+            f"{100 * self.value(SUMMARY, INFLATED):.1f} above the end",
+            interval=(100 * low, 100 * high), n=len(peak), verdict=verdict,
         )  # fmt: skip
-        rows: list[tuple[Cell, ...]] = [(name, f"{self.value(SUMMARY, name):,.4g}") for name in names]
-        for name in (STANDARD, UNIFORM, *([LINEAR] if self.study.linear else [])):
-            loss = self.metrics.curves(name, "loss").values.min(axis=1).mean()
-            rows.append((f"lowest perplexity, {name}", f"{np.exp(loss):.2f}"))
-        if self.study.linear:
-            for name in ("A(α_opt, β)", "A(α_opt, α)", "loss above α_opt"):
-                rows.append((f"{name}, linear head", f"{self.metrics.curves(LINEAR, name).last.mean():.3f}"))
-        return Table(
-            name="more",
-            title="More numbers",
-            caption="Agreements as shares.",
-            columns=("what", "value"),
-            rows=tuple(rows),
-        )
 
 
 def percent(values: np.ndarray, scale: int = 100) -> str:

@@ -11,3 +11,8 @@ TABLES = {
 """(part, performance) of a table: the gold checkpoint is the best by that performance on that part."""
 COLUMNS = ("A(α, β_uf)", "A(β_px, β_uf)", "A(Δ, β_uf)", "A(α, β)")
 RANKS = ("τ(α, β_uf)", "τ(β_px, β_uf)", "τ(Δ, β_uf)")
+"""The first three columns with Kendall's τ in place of the agreement."""
+INFLATED = "A(α, β_uf) at its largest minus at the end"
+SHAPED = "A(α, β) minus A(α, β_uf)"
+LINEAR_APART = "BLEU of the linear head minus standard"
+LINK_CHANCE = "chance of a link"

@@ -63,10 +63,12 @@ class Pairs(ReadPart):
         for condition in conditions:
             for seed in self.study.seeds_of(condition):
                 for step in self.steps:
-                    pieces = self.run.array(condition, seed, step, f"{self.prefix}translation")[:, 0]
-                    texts = [self.examples.spell(line) for line in pieces.tolist()]
-                    found[condition, seed, step] = score(texts).score
+                    found[condition, seed, step] = score(self.translations(condition, seed, step)).score
         return found
+
+    def translations(self, condition: str, seed: int, step: int) -> list[str]:
+        pieces = self.run.array(condition, seed, step, f"{self.prefix}translation")[:, 0]
+        return [self.examples.spell(line) for line in pieces.tolist()]
 
     def performance(self, measure: str) -> np.ndarray:
         """Of the standard runs, [seed, step]."""
@@ -95,8 +97,12 @@ class Pairs(ReadPart):
 
     @cached_property
     def links(self) -> np.ndarray:
-        """For each row the source position that IBM Model 1 chooses; −1: none."""
-        return ibm1(self.examples.train, iterations=PASSES).align(self.pairs)
+        """For each row the source position that IBM Model 1 chooses; −1: none. <s>, </s> and the empty word stand once
+        in every source, so that the table cannot tell them apart: all three are no link."""
+        found = ibm1(self.examples.train, iterations=PASSES).align(self.pairs)
+        source, task = self.pairs.source, self.study.task
+        partner = source.ids[source.offsets[self.sentence] + np.maximum(found, 0)]
+        return np.where(np.isin(partner, (task.start, task.end)), -1, found)
 
     def entry(self, table: str, name: str, values: np.ndarray) -> Iterator[Row]:
         """The mean of [run …, row] with its interval, and that of its distance from chance."""

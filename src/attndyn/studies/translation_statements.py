@@ -6,9 +6,17 @@ FAR = 2.0
 """Far above chance: at least this many times."""
 LEARNED = 10.0
 """BLEU below which two models are not compared: neither has learned to translate."""
+CLOSE = 2.0
+"""BLEU by which two models may differ that are as good as each other."""
+LITTLE = 0.05
+"""A maximum over checkpoints that is at most this much above the last one inflates an agreement little."""
 PARAMETERS = 6_132_544, 2_048_000
 """Without embeddings, and of the embeddings of 8,000 pieces (A.8)."""
 ABOVE = f"holds if the interval lies above {FAR:g} Â, differs if it lies below {FAR:g} Â, else inconclusive"
+LEARNS = (
+    f"a run learns if the largest shares of these links that β and α find are both at least {FAR:g} times chance, the "
+    "mean of 1/L; not judged if none does"
+)
 
 
 def _statement(id: str, source: str, statement: str, published: str, rule: str) -> Statement:
@@ -20,8 +28,9 @@ STATEMENTS = (
         "S-01", "abstract, §1, fig. 1",
         "in a run that learns, β singles out the right word before α does",
         "direction",
-        "right are the links of IBM Model 1; holds if in every standard run β reaches half of its largest share of "
-        "them at an earlier checkpoint than α does, differs if in any it does so at a later one, else inconclusive",
+        "right are the links of IBM Model 1 to other pieces than <s> and </s>; holds if in every standard run that "
+        "learns β is halfway from its share of them at step 0 to its largest at an earlier checkpoint than α, differs "
+        f"if at a later one in any, else inconclusive; {LEARNS}",
     ),
     _statement(
         "S-02", "§2.2, table 1",
@@ -91,13 +100,13 @@ STATEMENTS = (
         "S-14", "tables 3, 5, 7 (A.4)",
         "the same with BLEU as performance",
         "Multi30k 30.77 / 34.43 / 27.24, Â 7.15, ξ 11.43, ξ* 37.89 (log)",
-        "as S-08, S-09 and S-10 with the gold checkpoint chosen by BLEU: all three have to hold",
+        "as S-08, S-09, S-10 and S-13 with the gold checkpoint chosen by BLEU: all have to hold",
     ),
     _statement(
         "S-15", "tables 6, 7 (A.4)",
         "the same on the training set",
         "not found for translation",
-        "as S-14 on training pairs, by token accuracy and by BLEU",
+        "as S-14 on training pairs and against their Â, by token accuracy and by BLEU",
     ),
     _statement(
         "S-16", "A.4",
@@ -110,7 +119,7 @@ STATEMENTS = (
         "S-17", "A.5, table 8",
         "corpora: training sizes and median lengths",
         "the table was not found",
-        "not comparable: nothing to compare with; the measured sizes are given",
+        "not comparable: nothing to compare with; the measured sizes are given, <s> and </s> not counted",
     ),
     _statement(
         "S-19", "A.8",
@@ -141,21 +150,23 @@ STATEMENTS = (
         "S-51", "A.1",
         "the best attention favours large β",
         "Multi30k A(α_opt, β) = 53 (text)",
-        "of the linear head after training: holds if A(α_opt, β) is above 2 Â in every run, else differs",
+        f"of the linear head after training: holds if A(α_opt, β) is above {FAR:g} Â in every run, else differs",
     ),
     _statement(
         "S-52", "A.1",
         "the linear-output model is as good as the one with a hidden layer",
         "BLEU 38.2 against 37.9 (text)",
-        "best BLEU on the validation pairs: holds if the means are within 2 of each other, differs if the linear "
-        "head is worse by more, else inconclusive; not judged below a BLEU of 10",
+        "best BLEU on the validation pairs, the interval of the difference over runs and pairs: holds if it lies "
+        f"within ±{CLOSE:g}, differs if the linear head is worse by more, else inconclusive; not judged if the "
+        f"standard runs have less than {LEARNED:g}",
     ),
     _statement(
         "S-53", "A.7",
         "A(α, β_uf(τ)) rises, then falls; taking the maximum inflates it little",
         "direction",
-        "holds if the peak of every run under uniform attention is neither at its first nor at its last "
-        "checkpoint, differs if all peak at the last one, else inconclusive",
+        "holds if the peak of every run under uniform attention is neither at its first nor at its last checkpoint and "
+        f"the interval of largest minus last lies below {100 * LITTLE:g} points, differs if all peak at the last one "
+        "or the interval lies above that, else inconclusive",
     ),
     _statement(
         "S-58", "A.8",
@@ -167,13 +178,15 @@ STATEMENTS = (
         "B-13", "blog, limitations",
         "the two stages overlap in time",
         "direction",
-        "α has made a quarter of its way to its largest share of IBM Model 1's links before β has made three "
-        "quarters: holds if so in every standard run, differs if in none, else inconclusive",
+        "α has made a quarter of its way from step 0 to its largest share of IBM Model 1's links before β has made "
+        "three quarters: holds if so in every standard run that learns, differs if in none, else inconclusive; links "
+        "and learning as in S-01",
     ),
     _statement(
         "B-14", "blog, limitations",
         "learned attention shapes later training: A(α, β) exceeds A(α, β_uf)",
         "IWSLT'14 55.2 against 30.2, En-Nl 60.2 against 34.7 (log, early)",
-        "holds if the interval of the difference lies above 0, differs if below, else inconclusive",
+        "holds if the interval of the difference, over gold runs, other standard runs, runs under uniform attention "
+        "and pairs, lies above 0, differs if below, else inconclusive",
     ),
 )  # fmt: skip

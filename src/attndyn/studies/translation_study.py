@@ -41,7 +41,8 @@ class TranslationStudy(Study):
     """What the pairs that are read are called on the page."""
 
     corpus: str = "multi30k"
-    """A corpus by its name, or a folder with train.de and train.en, valid.de, …"""
+    """A corpus by its name, a folder with train.de and train.en, valid.de, …; or two files, data/mine for data/mine.de
+    and data/mine.en."""
     source_language: str = "de"
     """The ending of the source files."""
     target_language: str = "en"

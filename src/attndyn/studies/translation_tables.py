@@ -5,7 +5,8 @@ the table; every standard run is gold in turn. As in the authors' program:
 A(α, β_uf), A(β_px, β_uf) and A(Δ, β_uf) are the largest over the checkpoints of a run under uniform attention, A(α, β)
 is the largest over the checkpoints of another standard run, ξ is the performance of the other standard runs where their
 attention first agrees with α_g more than the column says, ξ* is the performance of run g at its gold checkpoint.
-A row is a target position; intervals are over runs and pairs of sentences.
+A row is a target position; intervals are over runs and pairs of sentences. Kendall's τ takes the place of the agreement
+in the first three columns, on at most 1,000 positions.
 """
 
 from __future__ import annotations
@@ -17,11 +18,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attndyn.measures import verdicts
 from attndyn.measures.agreement import xi
-from attndyn.measures.verdicts import resampled
+from attndyn.measures.translation import counts, of_counts
 from attndyn.store.metrics import Row
 from attndyn.studies.read_part import highest
-from attndyn.studies.translation_names import COLUMNS, DICTIONARY, RANKS, STANDARD, SUMMARY, TABLES, UNIFORM
+from attndyn.studies.translation_names import (
+    COLUMNS,
+    DICTIONARY,
+    INFLATED,
+    LINEAR,
+    LINEAR_APART,
+    LINK_CHANCE,
+    RANKS,
+    SHAPED,
+    STANDARD,
+    SUMMARY,
+    TABLES,
+    UNIFORM,
+)  # fmt: skip
 from attndyn.studies.translation_part import Pairs, bleu_rows
 
 if TYPE_CHECKING:
@@ -31,6 +46,8 @@ if TYPE_CHECKING:
 
 RANKED = 1000
 """Most positions for Kendall's τ."""
+SCORINGS = ("alpha", "β_px", "delta")
+"""What is compared with β_uf, column by column."""
 ORDERS = 20
 """Random ones, that are compared with α."""
 WORDS = 15
@@ -46,6 +63,8 @@ def tables(study: WordTranslation, metrics: Metrics, run: Run, device: str) -> I
         yield from bleu_rows(part)
         yield from Columns(part).rows()
     yield from dictionary(valid, train)
+    if study.linear:
+        yield from linear_apart(valid)
 
 
 def facts(part: Pairs) -> Iterator[Row]:
@@ -59,9 +78,10 @@ def facts(part: Pairs) -> Iterator[Row]:
         "training pairs": len(train),
         "training pairs left out": part.examples.kept["train"][1] - len(train),
         "validation pairs left out": part.examples.kept["valid"][1] - part.examples.kept["valid"][0],
-        "median source length": float(np.median(train.source.lengths)),
-        "median target length": float(np.median(train.target.lengths)),
+        "median source length": float(np.median(train.source.lengths)) - 2,  # without <s> and </s>
+        "median target length": float(np.median(train.target.lengths)) - 1,  # without </s>
         "linked positions": float((part.links >= 0).mean()),
+        LINK_CHANCE: mean_or_nan(1 / part.rows.lengths.cpu().numpy()[part.links >= 0]),
     }
     for name, number in numbers.items():
         yield Row(SUMMARY, 0, 0, name, float(number))
@@ -99,19 +119,23 @@ class Columns:
 
     def column(self, name: str, measure: str) -> np.ndarray:
         """[gold run, other run, row]; of the rows a mean is the entry."""
-        at = [(g, int(place)) for g, place in enumerate(self.gold[measure])]
-        if name == COLUMNS[0]:
-            return np.stack([highest(self.uniform["alpha", *place]) for place in at])
-        if name == COLUMNS[1]:
-            return highest(self.uniform["β_px"])[None]
-        if name == COLUMNS[2]:
-            return np.stack([highest(self.uniform["delta", *place]) for place in at])
-        return np.stack([highest(np.delete(self.probe["alpha", *place], place[0], axis=0)) for place in at])
+        if name in COLUMNS[:3]:
+            found = self.of_gold(self.uniform, SCORINGS[COLUMNS.index(name)], measure)
+            return np.stack([highest(one) for one in found])
+        golds = self.of_gold(self.probe, "alpha", measure)
+        return np.stack([highest(np.delete(one, g, axis=0)) for g, one in enumerate(golds)])
+
+    def of_gold(self, found: dict[Any, np.ndarray], scoring: str, measure: str) -> list[np.ndarray]:
+        """What was found for a scoring of each gold run at its gold checkpoint; the proxy is the same for all."""
+        if scoring == "β_px":
+            return [found["β_px"]]
+        return [found[scoring, g, int(place)] for g, place in enumerate(self.gold[measure])]
 
     def rows(self) -> Iterator[Row]:
         part = self.part
         for measure in self.measures:
             table, performance = TABLES[part.name, measure], part.performance(measure)
+            yield Row(table, 0, 0, "chance", float(part.chance.mean()))
             for name in COLUMNS:
                 values = self.column(name, measure)
                 yield from part.entry(table, name, values)
@@ -122,12 +146,19 @@ class Columns:
                     yield Row(table, seed, 0, f"ξ of {name}", found)
             for g, seed in enumerate(part.seeds):
                 yield Row(table, seed, part.steps[self.gold[measure][g]], "ξ*", float(performance[g].max()))
+        yield from self._ranks()
         if part.name == "valid":
             yield from self._curves()
-            yield from self._ranks()
-            apart = self.column(COLUMNS[3], "accuracy").mean(axis=1) - self.column(COLUMNS[0], "accuracy").mean(axis=1)
-            yield from part.entry(SUMMARY, "A(α, β) minus A(α, β_uf)", apart)
+            yield from self._differences()
             yield from part.entry(SUMMARY, "A(β_IBM, β_uf)", highest(self.uniform["β_IBM"])[None])
+
+    def _differences(self) -> Iterator[Row]:
+        """Of gold runs by token accuracy; every axis is a set of runs that the interval draws anew."""
+        under, shaped = (self.column(name, "accuracy").astype(np.float32) for name in (COLUMNS[0], COLUMNS[3]))
+        # [gold run, other standard run, run under uniform attention, row]
+        yield from self.part.entry(SUMMARY, SHAPED, shaped[:, :, None] - under[:, None])
+        last = np.stack([found[:, -1] for found in self.of_gold(self.uniform, "alpha", "accuracy")])
+        yield from self.part.entry(SUMMARY, INFLATED, under - last)
 
     def _curves(self) -> Iterator[Row]:
         """A(α_gold, ·) along training: the mean over the golds of other runs."""
@@ -144,22 +175,43 @@ class Columns:
                     yield Row(STANDARD, seed, step, name, float(np.mean([found[g][i, j].mean() for g in others])))
 
     def _ranks(self) -> Iterator[Row]:
-        """Kendall's τ in place of the agreement, the largest over the checkpoints; on at most 1,000 positions."""
+        """Kendall's τ in place of the agreement, the largest over the checkpoints; on at most 1,000 positions. What two
+        performances choose alike is computed once."""
         part = self.part
         every = -(-len(part.sentence) // RANKED)
-        scorings = {(RANKS[1], 0): part.proxy}
-        for g, seed in enumerate(part.seeds):
-            step = part.steps[self.gold["accuracy"][g]]
-            scorings[RANKS[0], g] = part.scores(STANDARD, seed, step, "alpha")
-            scorings[RANKS[2], g] = part.scores(STANDARD, seed, step, "delta")
+        scorings: dict[Any, Tensor] = {"β_px": part.proxy}
+        for name, g, at in (key for key in self.peaks if isinstance(key, tuple)):
+            scorings[name, g, at] = part.scores(STANDARD, part.seeds[g], part.steps[at], name)
         taus = part.taus(scorings, UNIFORM, part.study.seeds_of(UNIFORM), "beta", every)
-        groups = part.sentence[::every]
-        for name in RANKS:
-            best = np.stack([highest(found) for (of, _), found in taus.items() if of == name])
-            spread = resampled(best, np.unique(groups, return_inverse=True)[1])
-            for ending, number in (("", np.nanmean(best)), (" low", spread.low), (" high", spread.high)):
-                yield Row(SUMMARY, 0, 0, name + ending, float(number))
-            yield Row(SUMMARY, 0, 0, f"{name} undefined", float(np.isnan(best).sum()))
+        groups = np.unique(part.sentence[::every], return_inverse=True)[1]
+        for measure in self.measures:
+            for name, scoring in zip(RANKS, SCORINGS, strict=True):
+                best = np.stack([highest(found) for found in self.of_gold(taus, scoring, measure)])
+                interval = verdicts.resampled(best, groups)
+                for ending, number in (
+                    ("", np.nanmean(best)), (" low", interval.low), (" high", interval.high),
+                    (" undefined", np.isnan(best).sum()),
+                ):  # fmt: skip
+                    yield Row(TABLES[part.name, measure], 0, 0, name + ending, float(number))
+
+
+def linear_apart(part: Pairs) -> Iterator[Row]:
+    """The mean BLEU of the runs with a linear head minus that of the standard runs, each run at its best checkpoint;
+    the interval is over runs and pairs."""
+    means, draws = [], []
+    for stream, condition in enumerate((LINEAR, STANDARD), start=1):
+        scores, drawn = [], []
+        for seed in part.study.seeds_of(condition):
+            along = [part.bleu[condition, seed, step] for step in part.steps]
+            scores.append(max(along))
+            best = part.steps[along.index(max(along))]
+            sums = verdicts.resampled_sums(counts(part.translations(condition, seed, best), part.references))
+            drawn.append([of_counts(total) for total in sums])
+        means.append(np.mean(scores))
+        draws.append(verdicts.mean_of_resampled(np.array(drawn), stream))
+    interval = verdicts.spread(draws[0] - draws[1])
+    for ending, number in (("", means[0] - means[1]), (" low", interval.low), (" high", interval.high)):
+        yield Row(SUMMARY, 0, 0, LINEAR_APART + ending, float(number))
 
 
 class Links:
@@ -186,7 +238,8 @@ def dictionary(valid: Pairs, train: Pairs) -> Iterator[Row]:
             for seed in study.seeds_of(condition):
                 for name in names:
                     metric = {"beta": "probe", "alpha": "attention"}[name] + " on link"
-                    yield Row(condition, seed, step, metric, float(links[0].found(condition, seed, step, name).mean()))
+                    found = links[0].found(condition, seed, step, name)
+                    yield Row(condition, seed, step, metric, mean_or_nan(found))
     spelled = valid.examples.words
     places: dict[tuple[int, int], list[int]] = {}
     for n, words in enumerate(links[0].words + links[1].words):
@@ -197,10 +250,15 @@ def dictionary(valid: Pairs, train: Pairs) -> Iterator[Row]:
         yield Row(DICTIONARY, n, 0, "links", float(len(places[words])))
     seed = study.seeds_of(UNIFORM)[0]
     for step in valid.steps:
-        found = np.concatenate([each.found(UNIFORM, seed, step, "beta") for each in links])
+        known = np.concatenate([each.found(UNIFORM, seed, step, "beta") for each in links])
         for n, words in enumerate(common):
             name = " → ".join(spelled[piece][1:] for piece in words)
-            yield Row(DICTIONARY, n, step, f"β_uf: {name}", float(found[places[words]].mean()))
+            yield Row(DICTIONARY, n, step, f"β_uf: {name}", float(known[places[words]].mean()))
+
+
+def mean_or_nan(values: np.ndarray) -> float:
+    """NaN where there is nothing: IBM Model 1 may find no link."""
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def is_word(piece: str) -> bool:

@@ -14,6 +14,7 @@ from attndyn.errors import UserError
 from attndyn.tasks import corpora
 from attndyn.tasks.cipher import LANGUAGE, Cipher
 from attndyn.tasks.gold import Gold, read_gold
+from attndyn.tasks.parallel import existing
 from attndyn.tasks.pieces import PieceExamples, PieceText, Sides, ragged, read_sides
 from attndyn.tasks.presence import obtain
 
@@ -74,7 +75,7 @@ class AlignedText(PieceText):
                 f"{self.corpus} has no gold links: --gold data/test would read them from data/test.{self.source}, "
                 f"data/test.{self.target} and data/test.gold; {CIPHER} and {', '.join(LINKED)} have some of their own"
             )
-        sides = super().sides()
+        sides = {"train": self.written()["train"]}
         start = Path(self.gold) if self.gold else obtain(corpora.find("align_gold"), self.data_dir).folder / name
         files = [existing(start, language) for language in (self.source, self.target)]
         sides["valid"] = read_sides(*files)
@@ -108,15 +109,6 @@ class AlignedText(PieceText):
             sides[split] = Sides(*(texts if ahead else texts[::-1]), names=f"{files[split]} in cipher")
             gold[split] = [links if ahead else links.swapped() for _, links in translated]
         return sides, gold["valid"]
-
-
-def existing(start: Path, ending: str) -> Path:
-    """start.de, also packed."""
-    for packed in ("", ".xz", ".gz"):
-        path = start.with_name(f"{start.name}.{ending}{packed}")
-        if path.is_file():
-            return path
-    raise UserError(f"{start.with_name(f'{start.name}.{ending}')}: no such file, neither plain nor packed (.xz, .gz)")
 
 
 def in_words(model: sentencepiece.SentencePieceProcessor, lines: list[str], pieces: list[str]) -> tuple[Text, Text]:

@@ -110,6 +110,7 @@ STARS = tuple((str(star - 1), str(star)) for star in range(1, 6))
 TATOEBA = "CC BY 2.0"
 TATOEBA_BY = "Tatoeba project (tatoeba.org), pairs selected by manythings.org/anki"
 MULTI30K_STEPS = 36_260
+STAND_IN = "stands in for IWSLT'14 and News Commentary, not comparable with the published corpora: direction only"
 
 
 def _tatoeba(code: str, language: str) -> Corpus:
@@ -119,6 +120,7 @@ def _tatoeba(code: str, language: str) -> Corpus:
         kind="parallel",
         licence=TATOEBA,
         attribution=TATOEBA_BY,
+        caveat=STAND_IN,
         translator_steps=MULTI30K_STEPS,
         hub=Hub(
             name="sentence-transformers/parallel-sentences-tatoeba",
@@ -126,7 +128,7 @@ def _tatoeba(code: str, language: str) -> Corpus:
             splits=(("train", "train"),),
             columns=((code, "non_english"), ("en", "english")),
             held_out=1000,
-            caveat="a later export than the one whose checksums are known, with a split of its own",
+            caveat=f"{STAND_IN}; a later export than the one whose checksums are known, with a split of its own",
         ),
     )
 

@@ -1,62 +1,137 @@
-"""Parallel text: a known corpus, or a folder of one's own with train.de and train.en, valid.de, …"""
+"""Parallel text: a known corpus, or one's own.
+
+One's own text is a folder with train.de and train.en, valid.de, …, or two files. Where there is no validation part, a
+tenth of the pairs is drawn for it by seed, as the papers do with News Commentary; pairs with the same source line stay
+on one side.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
+from attndyn.tasks.draws import keys
 from attndyn.tasks.presence import obtain
 from attndyn.tasks.text import Pairs, read_parallel
 
 SPLITS = ("train", "valid", "test")
+PACKED = ("", ".gz", ".xz")
+VALID_SHARE = 0.1
+"""Of text without a validation part."""
+SEED = 0
+
+Files = dict[str, tuple[Path, Path]]
 
 
 def load_parallel(
     corpus: str | Path, source: str, target: str, *, data_dir: Path | str | None = None, tokenised: bool = False
 ) -> dict[str, Pairs]:
     """The parts of a corpus in words, each numbered on its own; a test part need not be there. `tokenised` is for one's
-    own text."""
+    own text. Of text without a validation part both parts share their numbers."""
     files, is_cut = _find(corpus, source, target, data_dir)
-    return {
+    parts = {
         split: read_parallel(*sides, tokenised=tokenised if is_cut is None else is_cut)
         for split, sides in files.items()
     }
+    if "valid" in parts:
+        return parts
+    train = parts.pop("train")
+    drawn = held_out([tuple(train.source.line(n)) for n in range(len(train))], named(files["train"]))
+    return {"train": train.take(np.flatnonzero(~drawn)), "valid": train.take(np.flatnonzero(drawn))} | parts
 
 
-def parallel_files(
-    corpus: str | Path, source: str, target: str, *, data_dir: Path | str | None = None
-) -> dict[str, tuple[Path, Path]]:
-    """The two files of each part, for a tokeniser that is trained on them."""
+def parallel_files(corpus: str | Path, source: str, target: str, *, data_dir: Path | str | None = None) -> Files:
+    """The two files of each part, for a tokeniser that is trained on them. One's own text may have no `valid`; then
+    `held_out` draws it."""
     return _find(corpus, source, target, data_dir)[0]
 
 
-def _find(
-    corpus: str | Path, source: str, target: str, data_dir: Path | str | None
-) -> tuple[dict[str, tuple[Path, Path]], bool | None]:
+def held_out(sources: Sequence[Hashable], names: str) -> np.ndarray:
+    """Which pairs are the validation part, given the source line of each."""
+    first: dict[Hashable, int] = {}
+    same = [first.setdefault(line, n) for n, line in enumerate(sources)]
+    key = keys(len(same), SEED)[same]
+    drawn = key <= np.sort(key)[max(1, round(VALID_SHARE * len(key))) - 1]
+    if drawn.all():
+        raise UserError(
+            f"{names}: {len(sources):,} pairs with {len(first):,} different source lines are too few to be split; "
+            "give a validation part of its own (a folder with train.* and valid.*)"
+        )
+    return np.asarray(drawn)
+
+
+def named(files: Sequence[Path]) -> str:
+    return " and ".join(map(str, files))
+
+
+def existing(start: Path, ending: str) -> Path:
+    """start.de, also packed."""
+    there = _packed(start.parent, f"{start.name}.{ending}")
+    if not there:
+        raise UserError(
+            f"{start.with_name(f'{start.name}.{ending}')}: no such file, neither plain nor packed (.xz, .gz)"
+        )
+    return there[0]
+
+
+def _packed(folder: Path, name: str) -> list[Path]:
+    return [path for suffix in PACKED if (path := folder / f"{name}{suffix}").is_file()]
+
+
+def _find(corpus: str | Path, source: str, target: str, data_dir: Path | str | None) -> tuple[Files, bool | None]:
     """The files, and whether they are tokenised, where that is known."""
-    tokenised = None
     if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):
         spec = corpora.find(corpus)
         if spec.kind != "parallel":
             raise UserError(f"{corpus} is a {spec.kind} corpus; parallel text is needed here")
         found = obtain(spec, data_dir)
-        folder, tokenised = found.folder, found.tokenised
-    elif Path(corpus).is_dir():
-        folder = Path(corpus)
-    else:
-        near = nearest(str(corpus), [*corpora.CORPORA, *corpora.SHORT])
-        raise UserError(f"{str(corpus)!r} is neither a corpus nor a folder; {near}")
+        _two_languages(source, target)
+        return _parts(found.folder, source, target, ("train", "valid")), found.tokenised
+    _two_languages(source, target)
+    return _own(Path(corpus), source, target), None
+
+
+def _two_languages(source: str, target: str) -> None:
     if source == target:
         raise UserError(f"source and target are both {source!r}; two languages are needed")
-    has_test = any(_there(folder, "test", language) for language in (source, target))
-    present = SPLITS if has_test else SPLITS[:2]
-    files = {split: (_side(folder, split, source), _side(folder, split, target)) for split in present}
-    return files, tokenised
+
+
+def _own(path: Path, source: str, target: str) -> Files:
+    """A folder, or the beginning that the names of two files share."""
+    if path.is_dir():
+        alone = [_there(path, "", language) for language in (source, target)]
+        if [len(files) for files in alone] == [1, 1] and not alone[0][0].name.startswith(SPLITS):
+            return {"train": (alone[0][0], alone[1][0])}
+        return _parts(path, source, target, ("train",))
+    if any(_packed(path.parent, f"{path.name}.{language}") for language in (source, target)):
+        return {"train": (existing(path, source), existing(path, target))}
+    if path.is_file():
+        raise UserError(
+            f"{path} is one file of a pair; the beginning that both names share is needed, such as data/mine for "
+            f"data/mine.{source} and data/mine.{target}"
+        )
+    near = nearest(str(path), [*corpora.CORPORA, *corpora.SHORT])
+    raise UserError(
+        f"{str(path)!r} is neither a corpus, nor a folder, nor the beginning of two files "
+        f"({path.name}.{source} and {path.name}.{target}); {near}"
+    )
+
+
+def _parts(folder: Path, source: str, target: str, needed: Sequence[str]) -> Files:
+    present = [
+        split
+        for split in SPLITS
+        if split in needed or any(_there(folder, split, language) for language in (source, target))
+    ]
+    return {split: (_side(folder, split, source), _side(folder, split, target)) for split in present}
 
 
 def _there(folder: Path, split: str, language: str) -> list[Path]:
-    return sorted(path for suffix in ("", ".gz", ".xz") for path in folder.glob(f"{split}*.{language}{suffix}"))
+    return sorted(path for suffix in PACKED for path in folder.glob(f"{split}*.{language}{suffix}"))
 
 
 def _side(folder: Path, split: str, language: str) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from attndyn.errors import UserError
 from attndyn.store import atomic
 from attndyn.tasks.base import Sampler
 from attndyn.tasks.corpus import CorpusTask, Examples, loaded, without_first
-from attndyn.tasks.parallel import parallel_files
+from attndyn.tasks.parallel import held_out, named, parallel_files
 from attndyn.tasks.presence import cache_folder
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class PieceExamples(Examples):
     """Of each part, the target sides as they were written: what translations are compared with."""
     kept: dict[str, tuple[int, int]]
     """Of each part, how many pairs are short enough, and how many there are."""
+    note: str = field(default="", kw_only=True)
+    """What was done to one's own text, to be said beside the verdicts."""
 
     def spell(self, pieces: Sequence[int]) -> str:
         """The text of a translation, up to its </s>."""
@@ -80,12 +82,18 @@ class PieceText(CorpusTask):
         return int(loaded(self).model.eos_id())  # type: ignore[attr-defined]
 
     def load(self) -> PieceExamples:
-        return self.examples(self.sides())
+        sides = self.written()
+        if "valid" in sides:
+            return self.examples(sides)
+        sides = divided(sides["train"])
+        counts = [f"{len(part.source):,}" for part in sides.values()]
+        note = f"no validation part: {counts[1]} of the pairs drawn for it, {counts[0]} left to train on"
+        return replace(self.examples(sides), note=note)
 
-    def sides(self) -> dict[str, Sides]:
-        """The text of both parts."""
+    def written(self) -> dict[str, Sides]:
+        """The text of both parts as it stands; one's own may have no validation part."""
         files = parallel_files(self.corpus, self.source, self.target, data_dir=self.data_dir)
-        return {split: read_sides(*files[split]) for split in ("train", "valid")}
+        return {split: read_sides(*files[split]) for split in ("train", "valid") if split in files}
 
     def examples(self, sides: dict[str, Sides]) -> PieceExamples:
         if self.model:
@@ -133,7 +141,18 @@ class Sides(NamedTuple):
 def read_sides(source: Path, target: Path) -> Sides:
     lines = sentences(source), sentences(target)
     check((source, target), *lines)
-    return Sides(*lines, names=f"{source} and {target}")
+    return Sides(*lines, names=named((source, target)))
+
+
+def divided(whole: Sides) -> dict[str, Sides]:
+    """Training and validation part of text that has none, both in their order."""
+    drawn = held_out(whole.source, whole.names)
+
+    def some(part: bool) -> Sides:
+        chosen = [n for n, is_drawn in enumerate(drawn.tolist()) if is_drawn == part]
+        return Sides([whole.source[n] for n in chosen], [whole.target[n] for n in chosen], whole.names)
+
+    return {"train": some(False), "valid": some(True)}
 
 
 def sentences(path: Path) -> list[str]:
