@@ -103,6 +103,8 @@ def checksums() -> dict[str, dict[str, Record]]:
     return found
 
 
+NOT_PUBLISHED = "not comparable with the published corpus"
+"""Ends the caveat of a corpus whose texts are others than those that the papers' numbers were measured on."""
 POLARITY = (("0", "neg"), ("1", "pos"))
 STARS = tuple((str(star - 1), str(star)) for star in range(1, 6))
 TATOEBA = "CC BY 2.0"
@@ -189,7 +191,7 @@ CORPORA: dict[str, Corpus] = {
             kind="labelled",
             licence="research and other non-commercial use",
             attribution="Zhang, Zhao and LeCun 2015, Character-level ConvNets; news collected by A. Gulli",
-            caveat="14,644 of 60,000 training articles: not comparable with the published corpus",
+            caveat=f"14,644 of 60,000 training articles: {NOT_PUBLISHED}",
             hub=Hub(
                 name="fancyzhx/ag_news",
                 labels=(("0", "world"), ("2", "business")),
@@ -248,7 +250,7 @@ CORPORA: dict[str, Corpus] = {
             kind="labelled",
             licence="Yelp dataset terms",
             attribution="Shen et al. 2017, Style Transfer from Non-Parallel Text by Cross-Alignment; Yelp",
-            caveat="single sentences, not reviews: not comparable with the published corpus",
+            caveat=f"single sentences, not reviews: {NOT_PUBLISHED}",
             tokenised=True,
             published_vocabulary=41_368,
             published_train=20_000,
