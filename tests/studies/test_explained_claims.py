@@ -213,6 +213,12 @@ def test_one_close_adversary_counts_although_the_mean_of_its_strength_is_not_clo
     far = {lam: (0.05 + lam / 10, 0.3 + lam, 0.3 + lam) for lam in LAMBDAS}
     lone = decided(deceit(tvd=far))["W-04"]
     assert (lone.verdict, lone.n, lone.interval) == ("inconclusive", 1, None)
+    moved = dict.fromkeys(LAMBDAS[:2], (0.05, 0.09, 0.3)) | {0.1: (0.06, 0.3, 0.4)}
+    two = decided(deceit(tvd={lam: (a + lam / 10, b + lam / 10, c + lam) for lam, (a, b, c) in moved.items()},
+                         alone=(0.69, 0.3, 0.5)))["W-04"]  # fmt: skip
+    assert two.n == 2
+    assert two.interval is not None
+    assert max(map(abs, two.interval)) <= 0.694  # no JSD is larger
     none = decided(deceit(tvd={lam: (0.3 + lam,) * 3 for lam in LAMBDAS}))["W-04"]
     assert (none.verdict, none.measured) == ("inconclusive", "JSD 0.650 against none")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -198,7 +199,8 @@ def _alone(found: Found) -> Judgement:
         return Judgement(measured=measured, verdict=INCONCLUSIVE, n=0, why=f"no adversary has a TVD of at most {CLOSE}")
     most = {base: max(those) for base, those in sorted(close.items())}
     gaps = [alone[base] - value for base, value in most.items()]
-    interval = mean_interval(gaps) if len(gaps) > 1 else None
+    bound = math.log(2)  # of JSD
+    interval = mean_interval(gaps, -bound, bound) if len(gaps) > 1 else None
     return Judgement(
         measured=f"JSD {np.mean([alone[base] for base in most]):.3f} against {np.mean(list(most.values())):.3f} beside "
         f"{len(most)} of {study.followed} bases",
