@@ -52,8 +52,8 @@ class Reach:
         return [value - self.seeds_jsd for value in self.jsd]
 
     def __str__(self) -> str:
-        return f"JSD {np.mean(self.jsd):.3f}, TVD {np.mean(self.tvd):.3f} (another seed {self.seeds_jsd:.3f}, " \
-               f"{self.seeds_tvd:.3f})"  # fmt: skip
+        others = f"another seed {self.seeds_jsd:.3f}, {self.seeds_tvd:.3f}"
+        return f"JSD {np.mean(self.jsd):.3f}, TVD {np.mean(self.tvd):.3f} ({others})"
 
 
 def reach(
