@@ -1,10 +1,11 @@
-"""F1 of chunks on padded arrays against lists of tags, one sentence at a time."""
+"""F1 of chunks on padded arrays against lists of tags, one sentence at a time, and against seqeval."""
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference import tagger as slow
+from seqeval.metrics import f1_score
 
 from attndyn.measures import chunking
 
@@ -59,3 +60,22 @@ def test_replicas_are_counted_apart() -> None:
     theirs, _ = padded([["B-NP", "B-VP"]], 2)
     counts = chunking.count(torch.cat([ours, theirs]), torch.cat([theirs, theirs]), TAGS)
     assert [count.tolist() for count in counts] == [[1, 2], [1, 2], [2, 2]]
+
+
+@given(sentences=st.lists(sentence, min_size=1, max_size=5))
+def test_f1_is_seqevals(sentences: list[list[tuple[str, str]]]) -> None:
+    """In its default mode, that of the CoNLL evaluation script."""
+    predicted, true = ([[pair[side] for pair in one] for one in sentences] for side in range(2))
+    assume(any(tag != "O" for line in predicted for tag in line) and any(tag != "O" for line in true for tag in line))
+    width = max(map(len, sentences))
+    (ours, mask), (theirs, _) = padded(predicted, width), padded(true, width)
+    value = chunking.f1(*(count.double() for count in chunking.count(ours, theirs, TAGS, mask))).item()
+    assert value == pytest.approx(f1_score(true, predicted), abs=1e-12)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_f1_is_seqevals_where_one_side_has_no_chunk(side: int) -> None:
+    lines = [[["O", "O"]], [["B-NP", "I-NP"]]]
+    (ours, _), (theirs, _) = padded(lines[side], 2), padded(lines[1 - side], 2)
+    value = chunking.f1(*(count.double() for count in chunking.count(ours, theirs, TAGS))).item()
+    assert value == f1_score(lines[1 - side], lines[side], zero_division=0) == 0

@@ -3,9 +3,9 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, t
+from scipy.stats import binomtest, t, ttest_ind
 
 from attndyn.measures import verdicts
 from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Interval
@@ -200,3 +200,21 @@ def test_seeds_are_drawn_in_each_resample() -> None:
     assert found.tolist() == verdicts.mean_of_resampled(scores).tolist()
     assert found.tolist() != verdicts.mean_of_resampled(scores, stream=2).tolist()
     assert verdicts.mean_of_resampled(scores[:1]).tolist() == scores[0].tolist()
+
+
+@given(
+    first=st.lists(st.floats(-1, 1), min_size=2, max_size=6),
+    second=st.lists(st.floats(-1, 1), min_size=2, max_size=6),
+    tries=st.integers(1, 6),
+)
+def test_welch_interval_is_scipys(first: list[float], second: list[float], tries: int) -> None:
+    assume(min(np.std(first), np.std(second)) > 1e-3)
+    expected = ttest_ind(first, second, equal_var=False).confidence_interval(1 - 0.05 / tries)
+    found = verdicts.welch_interval(first, second, tries)
+    assert found == pytest.approx((expected.low, expected.high), rel=1e-6, abs=1e-9)
+
+
+def test_welch_interval_needs_two_runs_and_takes_runs_that_do_not_differ() -> None:
+    assert verdicts.welch_interval([0.5, 0.5], [0.25, 0.25]) == (0.25, 0.25)
+    with pytest.raises(ValueError, match="at least two runs on each side"):
+        verdicts.welch_interval([0.5], [0.25, 0.3])

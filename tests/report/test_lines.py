@@ -51,6 +51,33 @@ def test_points_have_their_mean_its_interval_and_the_prediction() -> None:
     assert spec["layer"][0]["encoding"]["x"]["axis"]["values"] == [64.0, 256.0]
 
 
+def test_a_point_tells_another_metric_and_points_of_other_runs_stand_beside() -> None:
+    measured = [("a", 0, 5, "far", 0.1), ("a", 0, 5, "error", 1.0), ("a", 0, 5, "λ", 0.003), ("b", 0, 5, "error", 2.0)]
+    plane = dataclasses.replace(POINTS, predicted="", log="", x="far", told="λ")
+    beside = dataclasses.replace(plane, elsewhere=(("there", "SST", 0.5, 3.0), ("nearby", "IMDB", 0.6, 4.0)))
+    (own,) = records(points_chart(plane, table(*measured)).to_dict())
+    assert own["note"] == "0.003"
+    spec = points_chart(beside, table(*measured)).to_dict()
+    assert records(spec)[0] == own
+    assert [(one["condition"], one["note"], one["x"], one["mean"]) for one in records(spec)[1:]] == [
+        ("there", "SST", 0.5, 3.0), ("nearby", "IMDB", 0.6, 4.0),
+    ]  # fmt: skip
+    encoding = spec["layer"][-1]["encoding"]
+    assert encoding["color"]["legend"]["values"] == ["a", "there", "nearby"]
+    assert {"field": "note", "title": "λ", "type": "nominal"} in encoding["tooltip"]
+
+
+def test_more_conditions_than_colours_differ_in_shape() -> None:
+    names = [f"c{n}" for n in range(figures.COLOURS + 2)]
+    rows = [(name, 0, 5, "error", 1.0 + n) for n, name in enumerate(names)]
+    plain = dataclasses.replace(POINTS, predicted="", log="")
+    encoding = points_chart(plain, table(*rows)).to_dict()["layer"][-1]["encoding"]
+    assert encoding["shape"]["scale"]["domain"] == encoding["color"]["scale"]["domain"] == names
+    assert encoding["shape"]["scale"]["range"] == ["circle"] * figures.COLOURS + ["triangle-up"] * 2
+    assert encoding["shape"]["legend"] == encoding["color"]["legend"]
+    assert "shape" not in points_chart(plain, table(*rows[:3])).to_dict()["layer"][-1]["encoding"]
+
+
 def test_every_replica_can_stand_at_its_own_place() -> None:
     measured = [("a", 0, 5, "far", 0.1), ("a", 0, 5, "error", 1.0), ("a", 1, 5, "far", 0.4), ("a", 1, 5, "error", 2.0)]
     plane = dataclasses.replace(POINTS, predicted="", log="", x="far")

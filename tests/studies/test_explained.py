@@ -1,5 +1,6 @@
 """feature-importance, counterfactual-attention and deceptive-attention on a made corpus, as a user runs them."""
 
+import contextlib
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +14,28 @@ from scipy.stats import kendalltau
 import attndyn
 from attndyn.cli import main
 from attndyn.errors import UserError
-from attndyn.measures.verdicts import VERDICTS
+from attndyn.measures.divergence import jsd
+from attndyn.measures.verdicts import VERDICTS, resampled
 from attndyn.models.rules import Given, Learned
 from attndyn.plan import Replica, Unit
+from attndyn.probes.counterfactual import most_different, permuted_answers
 from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics, Row, to_table
-from attndyn.studies import find
+from attndyn.studies import explained_read, find
 from attndyn.studies.counterfactual_attention import CounterfactualAttention
 from attndyn.studies.deceptive_attention import DeceptiveAttention
-from attndyn.studies.deceptive_names import ADVERSARY_BEST, BY_ADVERSARY, BY_BASE, INSTANCE, SEEDS, UNIFORM, adversary
-from attndyn.studies.explained import AVERAGE, BEST, BILSTM
+from attndyn.studies.deceptive_names import (
+    ADVERSARY_BEST,
+    BY_ADVERSARY,
+    BY_BASE,
+    BY_UNIFORM,
+    EPSILONS,
+    SEEDS,
+    UNIFORM,
+    adversary,
+    instance,
+)
+from attndyn.studies.explained import AVERAGE, BEST, BILSTM, SUMMARY
 from attndyn.studies.explained_read import evaluated_texts, left_out, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT, FeatureImportance
 from attndyn.studies.kept import model_at
@@ -32,7 +45,14 @@ from attndyn.training.loop import Trainer
 COMMON = {
     "seeds": 2, "averages": 2, "epochs": 2, "batch": 16, "lr": 1e-2, "width": 8, "hidden": 4, "evaluation": 40,
 }  # fmt: skip
-DECEIT = {"lambdas": (0.01, 0.1, 0.5), "adversaries": 2, "adversary_epochs": 2, "guides": 2, "guide": 0.1}
+DECEIT = {
+    "lambdas": (0.01, 0.1, 0.5),
+    "adversaries": 2,
+    "reversed": 1,
+    "adversary_epochs": 2,
+    "guides": 2,
+    "guide": 0.1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -134,11 +154,57 @@ def test_the_plane_holds_all_kinds_of_model(runs: dict[str, Run]) -> None:
     metrics = Metrics(runs["deceptive-attention"].metrics)
     assert metrics.curves("adversaries, KL(adv || base)", "JSD").values.size == 6
     assert metrics.curves("adversaries, KL(base || adv)", "TVD").values.size == 3
-    assert metrics.curves(SEEDS, "JSD").values.size == 2
-    assert len(metrics.curves(UNIFORM, "JSD").last) == 2
-    epsilon = metrics.curves(INSTANCE, "TVD").values[0]
-    assert epsilon[0] <= 0.01 + 1e-5
-    assert epsilon[1] <= 0.05 + 1e-5
+    for name in (SEEDS, UNIFORM, AVERAGE, BY_UNIFORM, BY_ADVERSARY, BY_BASE, *map(instance, EPSILONS)):
+        assert len(metrics.curves(name, "JSD").last) == len(metrics.curves(name, "TVD").last) == 2  # a seed, a replica
+    for epsilon in EPSILONS:
+        assert max(metrics.curves(instance(epsilon), "TVD").last) <= epsilon + 1e-5
+    assert metrics.curves(BY_BASE, "JSD").last == pytest.approx([0, 0], abs=1e-5)
+    assert min(metrics.curves(BY_BASE, "TVD").last) > 0
+    theirs = metrics.curves(adversary("adversary-base", 0.1), "JSD").last
+    assert metrics.curves(BY_ADVERSARY, "JSD").last == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.parametrize(("adversaries", "seeds"), [(3, 2), (3, 3), (2, 3)])
+def test_a_guided_model_stands_beside_the_base_of_its_guide(corpus: str, adversaries: int, seeds: int) -> None:
+    """Its attention is that of the adversary at the place of its seed among them, which follows its own base."""
+    study = DeceptiveAttention(corpus=corpus, adversaries=adversaries, seeds=seeds, guides=4)
+    guide = study.guiding()
+    for condition in study.conditions():
+        for seed in condition.seeds:
+            own = guide.seeds[seed % adversaries] if condition.name == BY_ADVERSARY else seed
+            assert study.base_of(condition.name, seed) == own % study.followed
+
+
+def test_adversaries_of_every_seed_are_compared_with_another_seed(study, runs: dict[str, Run]) -> None:
+    model, _ = base_of(study, runs)
+    found = read(model, evaluated_texts(study.task, study.evaluation), "cpu")
+    alpha, votes = found.wide(found.alpha), found.wide(found.votes)
+    adversaries = torch.stack([most_different(a, v, found.mask, 0.01)[1] for a, v in zip(alpha, votes, strict=True)])
+    between = jsd(alpha[0], alpha[1], found.mask)
+    wanted = resampled((adversaries - between).double().numpy())
+    name = "JSD of the adversary minus that of another seed"
+    metrics = Metrics(runs["counterfactual-attention"].metrics)
+    ends = [metrics.curves(SUMMARY, f"{name} {end}").last[0] for end in ("low", "high")]
+    assert ends == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_median_of_an_even_number_of_permutations_lies_between_both_middles(study, runs: dict[str, Run]) -> None:
+    model, _ = base_of(study, runs)
+    found = read(model, evaluated_texts(study.task, study.evaluation), "cpu")
+    alpha, votes = found.wide(found.alpha), found.wide(found.votes)
+    shuffled = permuted_answers(alpha, votes, found.mask, 100).numpy()
+    answers = (alpha * votes).sum(dim=2).sigmoid().numpy()[..., None]
+    stored = Metrics(runs["counterfactual-attention"].metrics).curves(BILSTM, "median change by permuting").last
+    assert stored == pytest.approx(np.median(abs(shuffled - answers), axis=2).mean(axis=1), rel=1e-6)
+
+
+def test_words_are_left_out_in_full_precision_on_every_device(study, runs: dict[str, Run], monkeypatch) -> None:
+    model, _ = base_of(study, runs)
+    pairs, asked, cut = evaluated_texts(study.task, 4), [], explained_read.slices_of
+    monkeypatch.setattr(explained_read, "slices_of", lambda pairs, replicas, device: cut(pairs, replicas, "cpu"))
+    monkeypatch.setattr(explained_read, "products", lambda name: asked.append(name) or contextlib.nullcontext())
+    left_out(model, pairs, "cuda")
+    assert asked == ["fp32"]
 
 
 def test_a_larger_lambda_moves_attention_farther(runs: dict[str, Run]) -> None:
@@ -216,7 +282,8 @@ def test_every_adversary_has_a_base(corpus: str, adversaries: int, seeds: int, f
     [
         (["deceptive-attention", "--lambdas", "0.1", "-0.2", "--guide", "0.1"], "λ must be a number of at least 0"),
         (["deceptive-attention", "--guide", "0.7"], "guide must be one of the lambdas"),
-        (["deceptive-attention", "--lambdas", "0.1", "0.1"], "each of them once"),
+        (["deceptive-attention", "--lambdas", "0.1", "0.1"], "every λ once"),
+        (["deceptive-attention", "--lambdas", "0.1", "0.100001", "--guide", "0.1"], "no two closer than 1e-05"),
         (["deceptive-attention", "--reversed", "-1"], "reversed must be at least 0"),
         (["counterfactual-attention", "--epsilons", "1.5"], "epsilons lie between 0 and 1"),
         (["counterfactual-attention", "--permutations", "0"], "permutations must be at least 1"),

@@ -98,7 +98,7 @@ def _leaves_plot(records: list[dict[str, Any]], domain: tuple[float, float] | No
     return any(not domain[0] <= value <= domain[1] for value in values)
 
 
-def legend(values: list[str], symbol: str = "stroke") -> "alt.Legend":
+def legend(values: list[str], symbol: Any = "stroke") -> "alt.Legend":
     """Above the plot, in as many columns as fit, so that the plot keeps the figure's width."""
     import altair as alt
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+SHAPES = ("circle", "triangle-up", "square")
+"""Of points, where conditions are more than colours."""
+
+
 def points_chart(part: Points, metrics: "pa.Table") -> "alt.LayerChart":
     """A point for each replica, their mean with its interval, and the predicted line."""
     import altair as alt
@@ -24,14 +28,18 @@ def points_chart(part: Points, metrics: "pa.Table") -> "alt.LayerChart":
     if not any(record["values"] for record in records):
         where = f" for {', '.join(part.conditions)}" if part.conditions else ""
         raise NothingToShow(f"No values of {part.metric} were recorded{where}.")
-    shown = [name for name in shown if any(record["condition"] == name for record in records)]
+    records += [_elsewhere(*point) for point in part.elsewhere]
+    present = {record["condition"] for record in records}
+    shown = [name for name in (*shown, *dict.fromkeys(name for name, *_ in part.elsewhere)) if name in present]
 
     across = [record["x"] for record in records]
     up = [value for record in records for value in (*record["values"], record["predicted"]) if value is not None]
     x = alt.X("x:Q", title=part.x_title, **_ruler(across, "x" in part.log))
     y = {"title": part.y_title, **_ruler(up, "y" in part.log)}
-    base = alt.Chart().encode(x=x, color=_colour(metrics, shown, "circle"))
-    tips = ["condition:N", alt.Tooltip("x:Q", title=part.x_title), alt.Tooltip("mean:Q", title=part.y_title)]
+    base = alt.Chart().encode(x=x, **_marks(metrics, shown))
+    tips: list[Any] = ["condition:N", alt.Tooltip("x:Q", title=part.x_title), alt.Tooltip("mean:Q", title=part.y_title)]
+    if any("note" in record for record in records):
+        tips.insert(1, alt.Tooltip("note:N", title=part.told or "run"))
     several = any(len(record["values"]) > 1 for record in records)
     layers = []
     if part.predicted:
@@ -99,18 +107,36 @@ def _colour(metrics: "pa.Table", shown: list[str], symbol: str) -> "alt.Color":
     """A condition keeps its colour on all charts of a page, as long as there are colours for all."""
     import altair as alt
 
-    every = conditions_of(metrics)
+    every = list(dict.fromkeys([*conditions_of(metrics), *shown]))
     domain = every if len(every) <= COLOURS else shown
     return alt.Color("condition:N", scale=alt.Scale(domain=domain), legend=legend(shown, symbol))
+
+
+def _marks(metrics: "pa.Table", shown: list[str]) -> dict[str, Any]:
+    """Colours, and where there are too few of them another shape for each further round of them."""
+    import altair as alt
+
+    colour = _colour(metrics, shown, "circle")
+    if len(shown) <= COLOURS:
+        return {"color": colour}
+    scale = alt.Scale(domain=shown, range=[SHAPES[min(i // COLOURS, len(SHAPES) - 1)] for i in range(len(shown))])
+    named = legend(shown, alt.Undefined)
+    return {"color": alt.Color("condition:N", scale=alt.Scale(domain=shown), legend=named),
+            "shape": alt.Shape("condition:N", scale=scale, legend=named)}  # fmt: skip
+
+
+def _elsewhere(name: str, note: str, x: float, y: float) -> dict[str, Any]:
+    alone = {"condition": name, "note": note, "x": x, "values": [y], "mean": y}
+    return alone | {"low": None, "high": None, "predicted": None}
 
 
 def _records(part: Points, metrics: "pa.Table", condition: str) -> list[dict[str, Any]]:
     """One record for each place of a condition: {condition, x, values: […], mean, low, high, predicted}."""
     measured = _values(metrics, condition, part.metric)
     predicted = _values(metrics, condition, part.predicted)
-    places = _values(metrics, condition, part.x)
+    places, told = _values(metrics, condition, part.x), _values(metrics, condition, part.told)
     if part.each:
-        measured, predicted, places = (_apart(found) for found in (measured, predicted, places))
+        measured, predicted, places, told = (_apart(found) for found in (measured, predicted, places, told))
     records = []
     for step in sorted(measured.keys() | predicted.keys()) if measured else ():
         x = _mean(places.get(step, {}).values(), "x" in part.log) if part.x else float(step)
@@ -122,6 +148,8 @@ def _records(part: Points, metrics: "pa.Table", condition: str) -> list[dict[str
             low = min(values)  # an interval that leaves a logarithmic axis
         foreseen = _mean(predicted.get(step, {}).values(), "y" in part.log)
         record = {"condition": condition, "x": x, "values": values, "mean": _mean(values, "y" in part.log)}
+        note = _mean(told.get(step, {}).values(), log=False)
+        record |= {} if note is None else {"note": f"{note:g}"}
         records.append(record | {"low": low, "high": high, "predicted": foreseen})
     return records
 

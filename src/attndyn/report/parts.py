@@ -59,6 +59,10 @@ class Points(_Part):
     """Empty: all, in the order in which they were recorded."""
     log: str = ""
     """The axes with a logarithmic scale: "", "x", "y" or "xy"."""
+    told: str = ""
+    """A metric whose value the tooltip gives beside the place, such as λ."""
+    elsewhere: tuple[tuple[str, str, float, float], ...] = ()
+    """(name, note, x, y) of points that other runs measured; those of a name have one colour."""
 
 
 @dataclass(frozen=True, kw_only=True)

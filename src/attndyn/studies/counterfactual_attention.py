@@ -49,8 +49,9 @@ STATEMENTS = (
               "interval of that share over seeds"),
     Statement(id="W-04", source="Wiegreffe and Pinter §5", statement="the per-instance adversary is easy to find "
               "because it is detached from the model and the task is binary", published="direction", rule="the "
-              "adversary of each text reaches a larger JSD from the base than the attention of another seed of the "
-              "same model does, although its answer stays closer: both intervals, over seeds and texts, lie above 0"),
+              "adversaries of each text, of every seed, reach a larger JSD than the attention of another seed of the "
+              "same model does (the one before it), although the answer stays closer: both intervals, over seeds and "
+              "texts, lie above 0"),
 )  # fmt: skip
 
 

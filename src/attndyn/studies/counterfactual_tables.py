@@ -35,7 +35,7 @@ def _of_condition(study: CounterfactualAttention, condition: Condition, found: R
     alpha, votes = found.wide(found.alpha), found.wide(found.votes)
     answers = (alpha * votes).sum(dim=2).sigmoid()
     shuffled = permuted_answers(alpha, votes, found.mask, study.permutations)
-    change = (shuffled - answers[..., None]).abs().median(dim=2).values.cpu().numpy()
+    change = np.median((shuffled - answers[..., None]).abs().cpu().numpy(), axis=2)
     peak = alpha.amax(dim=2).cpu().numpy()
     divergences: dict[float, list[np.ndarray]] = {epsilon: [] for epsilon in study.epsilons}
     for replica in range(len(alpha)):
@@ -73,12 +73,12 @@ def _of_seed(
 
 
 def _beside_seeds(found: Reading, divergence: np.ndarray, epsilon: float) -> Iterator[Row]:
-    """The first seed's adversaries beside what another seed does."""
-    others = torch.stack([found.texts.total(jsd_terms(other, found.alpha[0])) for other in found.alpha[1:]])
-    moved = (found.answers[1:] - found.answers[0]).abs()
+    """The adversaries of every seed beside what the seed before it does."""
+    others = found.texts.total(jsd_terms(found.alpha.roll(1, dims=0), found.alpha))
+    moved = (found.answers.roll(1, dims=0) - found.answers).abs()
     yield Row(SUMMARY, 0, 0, "JSD of another seed", float(others.mean()))
     yield Row(SUMMARY, 0, 0, "|Δy| of another seed", float(moved.mean()))
-    yield from bounds("JSD of the adversary minus that of another seed", divergence[0] - others.cpu().numpy())
+    yield from bounds("JSD of the adversary minus that of another seed", divergence - others.cpu().numpy())
     yield from bounds("|Δy| of another seed minus the adversary's", moved.cpu().numpy() - epsilon)
 
 

@@ -26,15 +26,17 @@ from attndyn.studies.deceptive_names import (
     BY_ADVERSARY,
     BY_BASE,
     BY_UNIFORM,
-    INSTANCE,
+    EPSILONS,
     LAMBDA_UNIT,
     SEEDS,
     UNIFORM,
     adversary,
+    instance,
 )
 from attndyn.studies.deceptive_statements import STATEMENTS
 from attndyn.studies.explained import AVERAGE, BILSTM, Explained
 from attndyn.studies.feature_importance import FeatureImportance
+from attndyn.studies.strengths import as_step, check_apart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,14 +56,14 @@ class DeceptiveAttention(Explained):
     statements = STATEMENTS
     weights_stay: ClassVar[bool] = True
     demo: ClassVar[dict[str, Any]] = FeatureImportance.demo | {
-        "lambdas": (0.001, 0.01, 0.1), "adversaries": 2, "adversary_epochs": 4, "guides": 2,
+        "lambdas": (0.001, 0.01, 0.1), "adversaries": 2, "reversed": 1, "adversary_epochs": 4, "guides": 2,
     }  # fmt: skip
 
     lambdas: tuple[float, ...] = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
     """What the divergence of attention counts beside that of the answers; at least 0."""
     adversaries: int = 3
     """Adversaries for each λ: the first of the first base model, the second of the second."""
-    reversed: int = 1
+    reversed: int = 3
     """Adversaries for each λ that maximise KL(base ‖ adversary), as on the slides; 0: none. The others maximise
     KL(adversary ‖ base), as the authors' program does."""
     adversary_epochs: int = 80
@@ -80,10 +82,9 @@ class DeceptiveAttention(Explained):
         self.at_least_one("adversaries", "adversary_epochs", "adversary_steps", "guides")
         if self.reversed < 0:
             raise UserError(f"reversed must be at least 0, not {self.reversed}")
-        if not self.lambdas or len(set(self.lambdas)) < len(self.lambdas):
-            raise UserError(f"lambdas must be given, each of them once, not {self.lambdas}")
         for lam in self.lambdas:
             Deceive(lam)
+        check_apart(self.lambdas, LAMBDA_UNIT)
         if self.guided and self.guide not in self.lambdas:
             raise UserError(f"guide must be one of the lambdas ({', '.join(f'{one:g}' for one in self.lambdas)}), not "
                             f"{self.guide:g}")  # fmt: skip
@@ -127,6 +128,11 @@ class DeceptiveAttention(Explained):
         """Seeds from about `first` on, of which the first follows the first base, the second the second."""
         first -= first % self.followed
         return range(first, first + count)
+
+    def base_of(self, name: str, seed: int) -> int:
+        """Beside which base a guided model stands: that of its guide, or the next in turn."""
+        guides = {BY_ADVERSARY: self.adversaries}.get(name, self.followed)
+        return seed % guides % self.followed
 
     def deceivers(self) -> Iterator[Condition]:
         task = replace(self.task, reference=self.reference(BILSTM))
@@ -175,7 +181,7 @@ class DeceptiveAttention(Explained):
             if objective.direction == "adversary-base":
                 other = shown_texts(self, condition, here, condition.seeds[0], ADVERSARY_BEST, SHOWN)
                 kept = {name: value for name, value in arrays.items() if name != "votes"}
-                yield BILSTM, 0, round(objective.lam / LAMBDA_UNIT), kept | {"adversary": other["alpha"]}
+                yield BILSTM, 0, as_step(objective.lam, LAMBDA_UNIT), kept | {"adversary": other["alpha"]}
 
     # --- what was found
 
@@ -207,14 +213,16 @@ class DeceptiveAttention(Explained):
             name="plane",
             title="How far from the base: attention and answers",
             caption="Mean over test texts of the divergence of attention (JSD, at most .693) and of the answers (total "
-            "variation, 0 to 1). Every adversary is a point; beside them the BiLSTMs, each from the one before it, the "
-            "runs under uniform attention, and the adversaries of each text alone, at ε .01 and .05.",
+            "variation, 0 to 1). Every adversary is a point, which tells its λ; beside them the BiLSTMs, each from the "
+            "one before it, the runs under uniform attention, the models that read each word for itself, each from one "
+            "of the bases (under a base's attention JSD is 0), and the adversaries of each text alone.",
             metric="TVD",
             x="JSD",
             each=True,
             x_title="JSD of attention from the base",
             y_title="total variation of answers",
-            conditions=(*kinds, SEEDS, UNIFORM, INSTANCE),
+            conditions=(*kinds, SEEDS, UNIFORM, *map(instance, EPSILONS), AVERAGE, BY_UNIFORM, BY_BASE, BY_ADVERSARY),
+            told="λ",
         )
         for name, title, y in (
             ("accuracy-by-lambda", "Accuracy along λ", "test accuracy"),
@@ -229,7 +237,7 @@ class DeceptiveAttention(Explained):
             title="Base and adversary side by side",
             caption="Test texts of middling length: the attention of the base, and of the first adversary of the λ on "
             "the slider, trained on TVD − λ KL(adversary ‖ base).",
-            slider=Slider("λ", 100_000),
+            slider=Slider("λ", as_step(1.0, LAMBDA_UNIT)),
             scorings=(
                 TracedScoring(label="base", condition=BILSTM, replica=0, kind="alpha"),
                 TracedScoring(label="adversary", condition=BILSTM, replica=0, kind="adversary"),

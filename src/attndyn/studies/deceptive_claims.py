@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from attndyn.measures.verdicts import (
     DIFFERS,
@@ -17,6 +20,7 @@ from attndyn.measures.verdicts import (
     by_sign,
     difference_interval,
     mean_interval,
+    welch_interval,
 )
 from attndyn.report.parts import Table
 from attndyn.studies.base import Judgement
@@ -24,12 +28,14 @@ from attndyn.studies.deceptive_names import (
     BY_ADVERSARY,
     BY_BASE,
     BY_UNIFORM,
-    INSTANCE,
+    EPSILONS,
     SEEDS,
     UNIFORM,
     adversary,
+    instance,
 )
-from attndyn.studies.deceptive_statements import CLOSE, COSTS_NOTHING, FREE, KEPT, SAME_LOSS, VARIES
+from attndyn.studies.deceptive_statements import CLOSE, COSTS_NOTHING, FREE, SAME_LOSS, VARIES
+from attndyn.studies.exclusive import KEPT, TAGGING, Reach, judged, reach, recorded
 from attndyn.studies.explained import AVERAGE, BILSTM, PUBLISHED, SUMMARY
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT, SCORES
 
@@ -46,9 +52,8 @@ class Found:
     metrics: Metrics
 
     def values(self, condition: str, metric: str) -> list[float]:
-        """Of every seed; those of `SEEDS` stand at steps of their own."""
-        found = self.metrics.curves(condition, metric)
-        return list(found.values[0] if condition in (SEEDS, INSTANCE) else found.last)
+        """Of every seed."""
+        return self.metrics.curves(condition, metric).last.tolist()
 
     def mean(self, condition: str, metric: str) -> float:
         values = self.values(condition, metric) if condition in self.metrics else []
@@ -57,9 +62,16 @@ class Found:
     def at(self, lam: float, metric: str, direction: str = "adversary-base") -> float:
         return self.mean(adversary(direction, lam), metric)
 
+    def along(self, metric: str) -> np.ndarray:
+        """Of the adversaries of KL(adversary ‖ base): [adversary, λ]."""
+        names = [adversary("adversary-base", lam) for lam in self.study.lambdas]
+        return np.array([self.values(name, metric) for name in names]).T
+
+    def summary(self, name: str) -> float:
+        return float(self.metrics.curves(SUMMARY, name).last[0])
+
     def interval(self, name: str) -> Interval:
-        low, high = (float(self.metrics.curves(SUMMARY, f"{name} {end}").last[0]) for end in ("low", "high"))
-        return Interval(low, high)
+        return Interval(self.summary(f"{name} low"), self.summary(f"{name} high"))
 
     def gap(self, condition: str, other: str, metric: str = ACCURACY) -> Interval | None:
         """The interval over runs of the first minus the second, where both have two runs."""
@@ -70,8 +82,11 @@ class Found:
         """The λ with the largest JSD among those that keep the accuracy; if none does, the one that keeps most."""
         lambdas, base = self.study.lambdas, self.mean(BILSTM, ACCURACY)
         kept = [lam for lam in lambdas if self.at(lam, ACCURACY) >= base - KEPT]
-        return max(kept, key=lambda lam: self.at(lam, "JSD")) if kept else max(lambdas, key=lambda lam:
-                                                                               self.at(lam, ACCURACY))  # fmt: skip
+        return self.farthest(kept) if kept else max(lambdas, key=lambda lam: self.at(lam, ACCURACY))
+
+    def farthest(self, lambdas: Sequence[float]) -> float:
+        """The λ with the largest JSD."""
+        return max(lambdas, key=lambda lam: self.at(lam, "JSD"))
 
     def table(self) -> Table:
         names = [BILSTM, UNIFORM, *(adversary(direction, lam) for direction, _ in self.study.directions
@@ -152,53 +167,83 @@ def _guided(found: Found) -> Iterator[tuple[str, Judgement]]:
 
 def _adversaries(found: Found) -> Iterator[tuple[str, Judgement]]:
     lambdas = found.study.lambdas
-    close = [lam for lam in lambdas if found.at(lam, "TVD") <= CLOSE]
-    alone = found.values(INSTANCE, "JSD")[0]
-    most = max((found.at(lam, "JSD") for lam in close), default=None)
-    yield "W-04", Judgement(
-        measured=f"JSD {alone:.3f} against " + (f"{most:.3f}" if most is not None else "none"),
-        verdict=INCONCLUSIVE if most is None else HOLDS if alone > most else DIFFERS,
-        why=f"no adversary has a TVD of at most {CLOSE}" if most is None else "",
-    )  # fmt: skip
+    yield "W-04", _alone(found)
     if len(lambdas) > 2 and found.study.adversaries > 1:
         from scipy.stats import spearmanr
 
-        across, up = (
-            zip(*(found.values(adversary("adversary-base", lam), name) for lam in lambdas), strict=True)
-            for name in ("JSD", "TVD")
-        )
-        ranks = [float(spearmanr(a, b).statistic) for a, b in zip(across, up, strict=True)]
+        pairs = zip(found.along("JSD"), found.along("TVD"), strict=True)
+        ranks = [float(spearmanr(across, up).statistic) for across, up in pairs]
         interval = mean_interval(ranks, -1.0, 1.0)
         curve = ", ".join(f"{lam:g}: {found.at(lam, 'JSD'):.2f}/{found.at(lam, 'TVD'):.3f}" for lam in lambdas)
         yield "W-05", Judgement(measured=f"ρ {sum(ranks) / len(ranks):.2f}; λ: JSD/TVD {curve}",
                                 verdict=by_sign(interval), interval=interval, n=len(ranks))  # fmt: skip
-    yield from _deceit(found)
-
-
-def _deceit(found: Found) -> Iterator[tuple[str, Judgement]]:
-    lam = found.best_deceiver()
-    accuracy, base = found.at(lam, ACCURACY), found.mean(BILSTM, ACCURACY)
-    measured = (
-        f"λ {lam:g}: JSD {found.at(lam, 'JSD'):.3f}, TVD {found.at(lam, 'TVD'):.3f}, accuracy {accuracy:.4f} against "
-        f"{base:.4f}"
-    )
     if SEEDS in found.metrics:
-        elsewhere = [one for one in found.study.lambdas if found.at(one, "JSD") > max(found.values(SEEDS, "JSD"))]
-        gaps = [gap for one in elsewhere if (gap := found.gap(adversary("adversary-base", one), BILSTM)) is not None]
-        kept = [by_sign(Interval(gap.low + KEPT, gap.high + KEPT)) for gap in gaps]
-        verdict = HOLDS if HOLDS in kept else DIFFERS if not elsewhere or set(kept) == {DIFFERS} else INCONCLUSIVE
-        yield "O-03", Judgement(measured=measured, verdict=verdict, n=found.study.adversaries)
+        yield "O-03", _elsewhere(found)
+    yield "O-04", _against_influence(found)
+    if SEEDS in found.metrics:
+        own, study = reached(found), found.study
+        yield "Y-07", judged(recorded()[TAGGING], {study.corpus_name: own}, len(own.jsd), not study.resized)
+
+
+def _alone(found: Found) -> Judgement:
+    """Adversaries of each text alone beside whole models whose answers are close to the base's."""
+    study, close = found.study, dict[int, list[float]]()
+    for name in (adversary(direction, lam) for direction, _ in study.directions for lam in study.lambdas):
+        tvd, jsd = (found.metrics.curves(name, metric) for metric in ("TVD", "JSD"))
+        for seed, moved, apart in zip(tvd.replicas.tolist(), tvd.last, jsd.last, strict=True):
+            if moved <= CLOSE:
+                close.setdefault(seed % study.followed, []).append(float(apart))
+    alone = found.values(instance(EPSILONS[0]), "JSD")
+    if not close:
+        measured = f"JSD {np.mean(alone):.3f} against none"
+        return Judgement(measured=measured, verdict=INCONCLUSIVE, n=0, why=f"no adversary has a TVD of at most {CLOSE}")
+    most = {base: max(those) for base, those in sorted(close.items())}
+    gaps = [alone[base] - value for base, value in most.items()]
+    bound = math.log(2)  # of JSD
+    interval = mean_interval(gaps, -bound, bound) if len(gaps) > 1 else None
+    return Judgement(
+        measured=f"JSD {np.mean([alone[base] for base in most]):.3f} against {np.mean(list(most.values())):.3f} beside "
+        f"{len(most)} of {study.followed} bases",
+        verdict=by_sign(interval) if interval else INCONCLUSIVE, interval=interval, n=len(gaps),
+        why="" if interval else f"one base has adversaries with a TVD of at most {CLOSE}",
+    )  # fmt: skip
+
+
+def _elsewhere(found: Found) -> Judgement:
+    study, base = found.study, found.values(BILSTM, ACCURACY)
+    limit = max(found.values(SEEDS, "JSD"))
+    away = [lam for lam in study.lambdas if found.at(lam, "JSD") > limit]
+    gaps: dict[float, Interval] = {}
+    if study.adversaries > 1:
+        gaps = {lam: welch_interval(found.values(adversary("adversary-base", lam), ACCURACY), base, len(study.lambdas))
+                for lam in away}  # fmt: skip
+    kept = {lam: by_sign(Interval(gap.low + KEPT, gap.high + KEPT)) for lam, gap in gaps.items()}
+    holding = [lam for lam, verdict in kept.items() if verdict == HOLDS]
+    lam = found.farthest(holding or away or study.lambdas)
+    lost = not away or set(kept.values()) == {DIFFERS}
+    return Judgement(
+        measured=f"λ {lam:g}: JSD {found.at(lam, 'JSD'):.3f}, TVD {found.at(lam, 'TVD'):.3f}, accuracy "
+        f"{found.at(lam, ACCURACY):.4f} against {sum(base) / len(base):.4f}",
+        verdict=HOLDS if holding else DIFFERS if lost else INCONCLUSIVE, interval=gaps.get(lam), n=study.adversaries,
+        why="" if away else f"no λ attends farther away than the farthest other seed (JSD {limit:.3f})",
+    )  # fmt: skip
+
+
+def _against_influence(found: Found) -> Judgement:
+    lam = found.best_deceiver()
     near = SEEDS in found.metrics and found.at(lam, "JSD") <= max(found.values(SEEDS, "JSD"))
-    name = adversary("adversary-base", lam)
-    before, after = (found.interval(f"{one}: {LEFT_OUT}") for one in (BILSTM, name))
-    yield "O-04", Judgement(
-        measured=f"τ {sum(after) / 2:.3f} at λ {lam:g}, {sum(before) / 2:.3f} before", interval=after,
-        verdict=INCONCLUSIVE if near else by_sign(Interval(-after.high, -after.low)), n=found.study.adversaries,
+    before, after = (f"{one}: {LEFT_OUT}" for one in (BILSTM, adversary("adversary-base", lam)))
+    interval = found.interval(after)
+    return Judgement(
+        measured=f"τ {found.summary(after):.3f} at λ {lam:g}, {found.summary(before):.3f} before", interval=interval,
+        verdict=INCONCLUSIVE if near else by_sign(Interval(-interval.high, -interval.low)), n=found.study.adversaries,
         why="no adversary attends farther away than another seed and keeps the accuracy" if near else "",
     )  # fmt: skip
-    widest = max(found.study.lambdas, key=lambda one: found.at(one, "JSD"))
-    yield "Y-07", Judgement(
-        measured=f"classification: answers move by {found.at(widest, 'TVD'):.3f} at JSD {found.at(widest, 'JSD'):.3f}, "
-        f"accuracy {found.at(widest, ACCURACY):.4f}", verdict=NOT_COMPARABLE,
-        why="half of a comparison; the other half is tagger-adversary's",
-    )  # fmt: skip
+
+
+def reached(found: Found) -> Reach:
+    """How far each adversary's base can be left at the same accuracy (KL(adversary ‖ base))."""
+    study, bases = found.study, found.values(BILSTM, ACCURACY)
+    wanted = np.array([bases[n % study.followed] for n in range(study.adversaries)])
+    jsd, tvd, accuracy = (found.along(name) for name in ("JSD", "TVD", ACCURACY))
+    return reach(jsd, tvd, accuracy, wanted, tuple(found.values(SEEDS, name) for name in ("JSD", "TVD")))

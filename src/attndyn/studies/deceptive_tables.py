@@ -18,15 +18,17 @@ from attndyn.studies.deceptive_names import (
     ADVERSARY_BEST,
     BY_ADVERSARY,
     BY_BASE,
-    INSTANCE,
+    EPSILONS,
     LAMBDA_UNIT,
     SEEDS,
+    instance,
 )
-from attndyn.studies.explained import AVERAGE, BEST, BILSTM
+from attndyn.studies.explained import AVERAGE, BEST, BILSTM, SUMMARY
 from attndyn.studies.explained_read import evaluated_texts, left_out, ranks, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT
 from attndyn.studies.importance_tables import bounds
 from attndyn.studies.kept import model_at
+from attndyn.studies.strengths import as_step
 from attndyn.tasks.bare import REFERENCES
 
 if TYPE_CHECKING:
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
 
 MOST_LEFT_OUT = 300
 """Texts in which each word is left out, of every adversary."""
-EPSILONS = (0.01, 0.05)
-"""Of the adversaries of each text alone."""
 
 
 def remember(study: DeceptiveAttention, needed: Sequence[Run], device: str) -> None:
@@ -70,7 +70,7 @@ def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
     """Of the run without guided models."""
     yield from copied(run.needed[0], (BILSTM, AVERAGE))
     pairs = evaluated_texts(study.task, study.evaluation)
-    first = next(study.bases())
+    first, words = study.bases()
     learned = read(model_at(first, run.needed[0], first.seeds, BEST, device), pairs, device)
     uniform = study.uniform()
     spread = read(model_at(uniform, run, uniform.seeds, BEST, device), pairs, device, Uniform())
@@ -80,9 +80,13 @@ def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
     if len(first.seeds) > 1:
         for replica, seed in enumerate(first.seeds):
             for name, value in (learned.scores(replica) | beside(learned, replica - 1, learned, replica)).items():
-                yield Row(SEEDS, 0, seed, name, value)
+                yield Row(SEEDS, seed, 0, name, value)
         others = learned.texts.total(jsd_terms(learned.alpha, learned.alpha.roll(1, dims=0)))
         yield from bounds("JSD of another seed", others.cpu().numpy())
+    alone = read(model_at(words, run.needed[0], words.seeds, BEST, device), pairs, device)
+    for replica, seed in enumerate(words.seeds):
+        for name, value in beside(learned, replica % study.followed, alone, replica).items():
+            yield Row(words.name, seed, words.steps, name, value)
     yield from _instance(learned, study.followed)
     for condition in (first, *study.deceivers()):
         best, where = (BEST, run.needed[0]) if condition is first else (ADVERSARY_BEST, run)
@@ -97,7 +101,7 @@ def beside(base: Reading, number: int, other: Reading, replica: int) -> dict[str
     divergence = base.texts.total(jsd_terms(ours, theirs))
     return {
         "JSD": float(divergence.mean()),
-        "JSD median": float(divergence.median()),
+        "JSD median": float(np.median(divergence.cpu().numpy())),
         "KL(it ‖ base)": float(base.texts.total(kl_terms(ours, theirs)).mean()),
         "KL(base ‖ it)": float(base.texts.total(kl_terms(theirs, ours)).mean()),
         "TVD": float((other.answers[replica] - base.answers[number]).abs().mean()),
@@ -105,15 +109,14 @@ def beside(base: Reading, number: int, other: Reading, replica: int) -> dict[str
 
 
 def _instance(base: Reading, followed: int) -> Iterator[Row]:
-    each = list(zip(base.wide(base.alpha[:followed]), base.wide(base.votes[:followed]), strict=True))
-    for number, epsilon in enumerate(EPSILONS):
-        apart, moved = [], []
-        for alpha, votes in each:
+    """The adversaries of each text alone, of every base that is followed."""
+    each = zip(base.wide(base.alpha[:followed]), base.wide(base.votes[:followed]), strict=True)
+    for number, (alpha, votes) in enumerate(each):
+        for epsilon in EPSILONS:
             other, divergence = most_different(alpha, votes, base.mask, epsilon)
-            apart.append(divergence)
-            moved.append(((other * votes).sum(dim=1).sigmoid() - (alpha * votes).sum(dim=1).sigmoid()).abs())
-        yield Row(INSTANCE, 0, number, "JSD", float(torch.stack(apart).mean()))
-        yield Row(INSTANCE, 0, number, "TVD", float(torch.stack(moved).mean()))
+            moved = ((other * votes).sum(dim=1).sigmoid() - (alpha * votes).sum(dim=1).sigmoid()).abs()
+            yield Row(instance(epsilon), number, 0, "JSD", float(divergence.mean()))
+            yield Row(instance(epsilon), number, 0, "TVD", float(moved.mean()))
 
 
 def _adversary(
@@ -129,11 +132,12 @@ def _adversary(
         LEFT_OUT: ranks(texts, found.alpha[:, kept], left_out(model, some, device)).tau,
     }
     for name, tau in taus.items():
+        yield Row(SUMMARY, 0, 0, f"{condition.name}: {name}", float(np.nanmean(tau)))
         yield from bounds(f"{condition.name}: {name}", tau)
     if condition.name == BILSTM:
         return
     objective = condition.objective
-    family, place = ADVERSARIES[objective.direction], round(objective.lam / LAMBDA_UNIT)
+    family, place = ADVERSARIES[objective.direction], as_step(objective.lam, LAMBDA_UNIT)
     for replica, seed in enumerate(condition.seeds):
         values = found.scores(replica) | beside(base, seed % followed, found, replica) | {"λ": objective.lam}
         values |= {name: float(np.nanmean(tau[replica])) for name, tau in taus.items()}
@@ -146,6 +150,8 @@ def guided_tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[
     """Of the run with guided models: theirs, and all that was found without them."""
     yield from copied(run.needed[1])
     pairs = evaluated_texts(study.task, study.evaluation)
+    first = next(study.bases())
+    base = read(model_at(first, run.needed[0], first.seeds[: study.followed], BEST, device), pairs, device)
     for condition in study.conditions():
         model = model_at(condition, run, condition.seeds, BEST, device)
         given = None
@@ -153,5 +159,6 @@ def guided_tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[
             given = REFERENCES[study.reference(condition.name)]["test"], condition.seeds
         found = read(model, pairs, device, condition.rule, given)
         for replica, seed in enumerate(condition.seeds):
-            for name, value in found.scores(replica).items():
+            number = study.base_of(condition.name, seed)
+            for name, value in (found.scores(replica) | beside(base, number, found, replica)).items():
                 yield Row(condition.name, seed, condition.steps, name, value)

@@ -29,6 +29,7 @@ SUMMARY = "all seeds"
 """What is measured across seeds and texts."""
 BEST = "highest accuracy"
 SIZES = ("epochs", "batch", "lr", "decay", "hidden")
+LENGTHS = ("shortest", "below")
 
 LIMITS: dict[str, dict[str, int]] = {
     "sst5": {"shortest": 6},
@@ -86,7 +87,7 @@ class Explained(Study):
         self.at_least_one("seeds", "averages", "epochs", "batch", "evaluation")
         if not 0 < self.lr < float("inf") or not 0 <= self.decay < float("inf"):
             raise UserError(f"lr must be above 0 and decay at least 0, not {self.lr} and {self.decay}")
-        for name in ("shortest", "below"):
+        for name in LENGTHS:
             if (value := getattr(self, name)) is not None and value < 2:
                 raise UserError(f"{name} must be at least 2, not {value}: attention over one word has no choice")
         Classifier(width=self.width, hidden=self.hidden)
@@ -97,9 +98,13 @@ class Explained(Study):
 
     @cached_property
     def task(self) -> BareText:
-        limits = LIMITS.get(SHORT.get(self.corpus, self.corpus), {})
-        own = {name: value for name in ("shortest", "below") if (value := getattr(self, name)) is not None}
-        return BareText(self.corpus, self.data_dir, vectors=self.vectors, **(limits | own))
+        own = {name: value for name in LENGTHS if (value := getattr(self, name)) is not None}
+        return BareText(self.corpus, self.data_dir, vectors=self.vectors, **(self.limits | own))
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The authors'."""
+        return LIMITS.get(SHORT.get(self.corpus, self.corpus), {})
 
     @property
     def corpus_name(self) -> str:
@@ -142,9 +147,17 @@ class Explained(Study):
         yield self.condition(AVERAGE, range(1000, 1000 + self.averages), model=self.model(encoder="average"))
 
     @property
+    def resized(self) -> list[str]:
+        """The sizes and limits that are not the authors'."""
+        paper = type(self)()
+        other = [name for name in SIZES if getattr(self, name) != getattr(paper, name)]
+        other += ["width"] if self.model().width != paper.width else []
+        own = {name: value for name in LENGTHS if (value := getattr(self, name)) is not None}
+        return other + [name for name, value in own.items() if value != self.limits.get(name)]
+
+    @property
     def caveat(self) -> str:
-        data, paper = self.task.data, type(self)()
-        sizes = [name for name in SIZES if getattr(self, name) != getattr(paper, name)]
+        data, sizes = self.task.data, self.resized
         notes = [f"not the published {' and '.join(sizes)}: direction only"] if sizes else []
         if data.name not in PUBLISHED:
             notes.append("not a corpus of the authors: direction only")
@@ -154,7 +167,7 @@ class Explained(Study):
 
     @property
     def published(self) -> dict[str, tuple[float, ...]]:
-        """What the authors' files hold for this corpus, if these settings are theirs."""
-        paper = type(self)()
-        same = all(getattr(self, name) == getattr(paper, name) for name in SIZES)
-        return PUBLISHED.get(self.corpus_name, {}) if same else {}
+        """What the authors' files hold for this corpus, if its texts and these settings are theirs."""
+        corpus = self.task.data.corpus
+        theirs = corpus is not None and not corpus.apart and not self.resized
+        return PUBLISHED.get(self.corpus_name, {}) if theirs else {}

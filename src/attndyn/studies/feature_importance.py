@@ -57,7 +57,8 @@ STATEMENTS = (
               "out) minus either τ of the attention lie above 0"),
     Statement(id="J-04", source="Jain and Wallace, base models", statement="accuracy / F1 / AUC of the classifier",
               published="IMDB .898/.896/.960; SST .808/.783/.902; AG .958/.958/.990; 20News .922/.917/.978 (json)",
-              rule=f"the mean over seeds of each lies within ±{SCORE_MARGIN} of the published one"),
+              rule=f"the mean over seeds of each lies within ±{SCORE_MARGIN} of the published one; other sizes, or a "
+              "corpus whose texts are not the published ones, are not comparable"),
     Statement(id="O-01", source="slides, prior work", statement="standard attention correlates strongly with "
               "leave-one-out influence", published="direction (compare J-02)", rule="the interval of the mean τ(α, "
               f"leaving out), over seeds and texts, lies above {STRONG}; differs if it lies below"),

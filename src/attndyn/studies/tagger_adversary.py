@@ -22,6 +22,7 @@ from attndyn.models.rules import Given, Scattered, Uniform
 from attndyn.models.specs import ContextTagger, Tagger
 from attndyn.report.parts import Part
 from attndyn.studies.base import Judgement, Study
+from attndyn.studies.strengths import as_step, check_apart
 from attndyn.studies.tagger_claims import STATEMENTS, Judge
 from attndyn.studies.tagger_names import (
     BASE,
@@ -32,9 +33,9 @@ from attndyn.studies.tagger_names import (
     RUNS,
     SCATTERED,
     SWEEP,
-    THOUSANDTHS,
     TRAINED,
     UNIFORM,
+    UNIT,
     UNMASKED,
     adversary,
     given,
@@ -120,8 +121,7 @@ class TaggerAdversary(Study):
             raise UserError(f"probes must be at most seeds ({self.seeds}), not {self.probes}: each has its own base")
         for strength in self.lambdas:
             AttendElsewhere(strength)
-        if len({self.as_step(one) for one in self.lambdas}) < len(self.lambdas):
-            raise UserError(f"every λ once, and no two closer than .001, not {self.lambdas}")
+        check_apart(self.lambdas, UNIT)
         if 0.0 not in self.lambdas:
             raise UserError("lambdas must hold 0: the other adversaries are compared with that one")
         if not self.probed:
@@ -156,7 +156,15 @@ class TaggerAdversary(Study):
 
     @staticmethod
     def as_step(strength: float) -> int:
-        return round(THOUSANDTHS * strength)
+        return as_step(strength, UNIT)
+
+    @property
+    def resized(self) -> bool:
+        """Whether these are not the sizes that a published value belongs to. Given word vectors may have the author's
+        300 numbers instead of ours."""
+        paper = type(self)()
+        other = [name for name in self.sizes if name != "width" and getattr(self, name) != getattr(paper, name)]
+        return bool(other) or self.vectors is None or self.width not in (paper.width, 300)
 
     # --- what is trained
 

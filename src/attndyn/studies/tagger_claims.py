@@ -11,6 +11,7 @@ import numpy as np
 from attndyn.measures import verdicts
 from attndyn.measures.verdicts import Interval
 from attndyn.studies.base import Judgement, Statement
+from attndyn.studies.exclusive import KEPT, Y_07, Reach, classifiers, judged, reach
 from attndyn.studies.tagger_names import (
     BASE,
     FORWARD,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 F1 = "test F1 (kept)"
 PUBLISHED = "conll2000"
-KEPT = 0.02
-"""A difference of F1 below which two taggers are as good."""
 BROKEN = 0.05
 """An adversary is broken if its F1 lies further below that of λ = 0 with the same seed."""
 SAFE, AROUND = 0.33, 0.1
@@ -46,7 +45,7 @@ STATEMENTS = (
         statement="a one-layer, four-head tagger on CoNLL-2000 reaches F1 .90",
         published=".90 (the epoch was chosen on the test sentences)",
         rule="mean test F1 of the base runs, the epoch chosen on validation sentences: holds if the interval lies "
-        "within .90 ± .01, differs if outside; another corpus is not comparable",
+        "within .90 ± .01, differs if outside; another corpus or other sizes are not comparable",
     ),
     Statement(
         id="Y-02",
@@ -90,15 +89,7 @@ STATEMENTS = (
         f"share lies above ½ and that of KL an element at the λ before within {SAFE} ± {AROUND}; differs if one lies "
         "outside, or no seed breaks",
     ),
-    Statement(
-        id="Y-07",
-        source="§1, §5",
-        statement="self-attention in tagging is more exclusive than attention in classification",
-        published="question",
-        rule=f"exclusive: of a seed's adversaries that lose at most {KEPT} of the F1 at λ = 0, the one that attends "
-        "furthest from its base, heads matched, is not further (JSD) than another seed is: holds if the interval of "
-        "the difference lies below 0, differs if above. Classifiers on the same plane: study deceptive-attention",
-    ),
+    Y_07,
     Statement(
         id="Y-08",
         source="§1",
@@ -121,8 +112,9 @@ STATEMENTS = (
         source="§5, §6",
         statement="rankings of attention weights differ before and after the safe point",
         published="proposed, not done",
-        rule="Kendall's τ of the weights with those of the base, heads matched: of unbroken adversaries (λ > 0) less "
-        "of broken ones. Holds if 0 lies outside the interval; else inconclusive, also with under two of either kind",
+        rule="Kendall's τ of the weights with those of the base, heads matched: of each seed that breaks, at the λ "
+        "before its break less at the λ of its break. Holds if 0 lies outside the interval over seeds; else "
+        "inconclusive, also if fewer than two seeds break",
     ),
 )
 
@@ -181,9 +173,8 @@ class Judge:
         if self.study.corpus == PUBLISHED:
             why.append(f"word vectors of {self.study.width} numbers, where the author had 300 and character n-grams")
         interval, verdict = self.differing(f1 - 0.9, 0.01)
-        if self.study.corpus != PUBLISHED:
+        if self.study.resized:
             verdict = verdicts.NOT_COMPARABLE
-            why.append("not CoNLL-2000")
         return Judgement(
             measured=f"{f1.mean():.3f}",
             verdict=verdict,
@@ -207,7 +198,7 @@ class Judge:
         return float(np.mean(ends))
 
     def keeps(self) -> Judgement:
-        name = adversary(self.study.probed[0])
+        name = adversary(min(self.study.probed))
         lost = self.end(name) - self.end(BASE)
         interval, verdict = self.differing(lost, KEPT)
         return Judgement(
@@ -243,14 +234,16 @@ class Judge:
     def together(self) -> Judgement:
         from scipy.stats import kendalltau
 
-        found, measured = [], []
+        intervals, measured = [], []
         for metric in ("KL an element", "NLL"):
             curves = self.along(metric)
             taus = [float(kendalltau(self.strengths, curve).statistic) for curve in curves]
-            found.append(verdicts.by_sign(verdicts.mean_interval(taus)) if len(taus) > 1 else verdicts.INCONCLUSIVE)
+            intervals += [verdicts.mean_interval(taus, -1.0, 1.0)] if len(taus) > 1 else []
             measured.append(f"τ of λ with {metric} {np.mean(taus):.2f} ({curves[:, 0].mean():.3f} at λ 0, "
                             f"{curves[:, -1].mean():.3f} at {adversary(self.strengths[-1])})")  # fmt: skip
-        return Judgement(measured="; ".join(measured), verdict=verdicts.all_of(found), n=self.study.seeds)
+        verdict = verdicts.all_of([verdicts.by_sign(one) for one in intervals])
+        return Judgement(measured="; ".join(measured), verdict=verdict, interval=min(intervals, default=None),
+                         n=self.study.seeds)  # fmt: skip
 
     def safe_point(self) -> Judgement:
         seeds, (first, shares) = self.study.seeds, self.breaks
@@ -283,19 +276,12 @@ class Judge:
     def exclusive(self) -> Judgement:
         if SEEDS not in self.metrics:
             return Judgement(measured="one seed", verdict=verdicts.INCONCLUSIVE)
-        jsd, tvd, f1 = self.along("JSD matched"), self.along("TVD"), self.along(F1)
-        furthest = np.where(f1[:, :1] - f1 <= KEPT, jsd, -1).argmax(axis=1)[:, None]
-        reached, paid = (np.take_along_axis(values, furthest, axis=1)[:, 0] for values in (jsd, tvd))
-        others, theirs = self.end(SEEDS, "JSD matched"), self.end(SEEDS, "TVD")
-        measured = (
-            f"furthest adversary that keeps F1: JSD {reached.mean():.3f}, TVD {paid.mean():.3f}; two seeds: JSD "
-            f"{others.mean():.3f}, TVD {theirs.mean():.3f}"
-        )
-        if min(len(reached), len(others)) < 2:
-            return Judgement(measured=measured, verdict=verdicts.INCONCLUSIVE)
-        interval = verdicts.difference_interval(reached.tolist(), others.tolist())
-        verdict = verdicts.by_sign(Interval(-interval.high, -interval.low))
-        return Judgement(measured=measured, verdict=verdict, interval=interval, n=len(reached))
+        return judged(self.reached(), classifiers(), self.study.seeds, not self.study.resized)
+
+    def reached(self) -> Reach:
+        """How far each seed's base can be left at the F1 of λ = 0."""
+        jsd, tvd, f1 = (self.along(name) for name in ("JSD matched", "TVD", F1))
+        return reach(jsd, tvd, f1, f1[:, 0], tuple(self.end(SEEDS, name).tolist() for name in ("JSD matched", "TVD")))
 
     def stable(self) -> Judgement:
         if SEEDS not in self.metrics or len(self.end(SEEDS, "JSD")) < 2:
@@ -324,18 +310,19 @@ class Judge:
         return Judgement(measured="; ".join(measured), verdict=verdicts.all_of(found), n=self.study.probes)
 
     def rankings(self) -> Judgement:
-        tau, broken = self.along("rank τ")[:, 1:], self.broken[:, 1:]
-        before, after = tau[~broken], tau[broken]
-        measured = f"{len(before)} unbroken: {mean_of(before)}; {len(after)} broken: {mean_of(after)}"
-        if min(len(before), len(after)) < 2:
-            return Judgement(measured=measured, verdict=verdicts.INCONCLUSIVE)
-        interval = verdicts.difference_interval(before.tolist(), after.tolist())
+        tau, first = self.along("rank τ"), self.breaks[0]
+        rows = np.flatnonzero(first > 0)
+        before, after = tau[rows, first[rows] - 1], tau[rows, first[rows]]
+        measured = f"{len(rows)} seeds break: {mean_of(before)} before, {mean_of(after)} after"
+        if len(rows) < 2:
+            return Judgement(measured=measured, verdict=verdicts.INCONCLUSIVE, n=len(rows))
+        interval = verdicts.mean_interval((before - after).tolist())
         apart = interval.low > 0 or interval.high < 0
         why = f"λ 0: {mean_of(self.along('rank τ')[:, 0])}"
         if SEEDS in self.metrics:
             why += f", two seeds: {mean_of(self.end(SEEDS, 'rank τ'))}"
         return Judgement(measured=measured, verdict=verdicts.HOLDS if apart else verdicts.INCONCLUSIVE,
-                         interval=interval, n=tau.size, why=why)  # fmt: skip
+                         interval=interval, n=len(rows), why=why)  # fmt: skip
 
     def finding(self) -> str:
         f1, last = self.end(BASE).mean(), self.strengths[-1]
@@ -343,11 +330,11 @@ class Judge:
         seeds = ""
         if SEEDS in self.metrics:
             seeds = f", where two seeds of the base differ by {self.end(SEEDS, 'JSD matched').mean():.2f}"
-        keeps = [at for at, those in zip(self.strengths, self.broken.T, strict=True) if not those.any()]
-        furthest = adversary(max(keeps))
+        breaks = np.append(self.broken.any(axis=0), True)  # at λ 0 none is broken
+        furthest = adversary(self.strengths[int(breaks.argmax()) - 1])
         return (
-            f"The base reaches F1 {f1:.3f}. Adversaries up to {furthest} all stay within {BROKEN} of it, at a "
-            f"divergence of attention (JSD, heads matched) of {self.end(furthest, 'JSD matched').mean():.2f}{seeds}; "
+            f"The base reaches F1 {f1:.3f}. Adversaries up to {furthest} all stay within {BROKEN} of the F1 at λ 0, at "
+            f"a divergence of attention (JSD, heads matched) of {self.end(furthest, 'JSD matched').mean():.2f}{seeds}; "
             f"at λ {last:g}, {broken} of {self.study.seeds} are broken. Given the base's attention, another tagger "
             f"reaches {self.end(given(BASE)).mean():.3f}; under uniform attention {self.end(UNIFORM).mean():.3f}."
         )

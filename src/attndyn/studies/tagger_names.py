@@ -11,8 +11,8 @@ GIVEN, SCATTERED = "given", "given scattered"
 FORWARD = "feed-forward, "
 SWEEP, SEEDS, RUNS = "adversaries", "two seeds", "each adversary"
 """Rows by λ, of pairs of base runs, and by run."""
-THOUSANDTHS = 1000
-"""λ as a step: it is a whole number there."""
+UNIT = 1e-3
+"""λ is a whole number of these where it takes the place of a step."""
 BEST, LOWEST = "highest F1", "lowest objective"
 
 

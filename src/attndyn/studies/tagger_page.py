@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from attndyn.report.parts import Curves, Maps, Panel, Part, Points, Slider, Table, TracedScoring, TracedSentences
+from attndyn.studies.exclusive import classifiers
+from attndyn.studies.strengths import as_step
 from attndyn.studies.tagger_claims import F1, Judge
 from attndyn.studies.tagger_names import (
     BASE,
@@ -15,9 +17,9 @@ from attndyn.studies.tagger_names import (
     SCATTERED,
     SEEDS,
     SWEEP,
-    THOUSANDTHS,
     TRAINED,
     UNIFORM,
+    UNIT,
     UNMASKED,
     adversary,
     given,
@@ -66,12 +68,20 @@ def parts(study: TaggerAdversary, metrics: Metrics) -> Iterator[Part]:
         title="Attention and answers: how far from the base?",
         caption="The plane of Wiegreffe and Pinter 2019: divergence of attention (JSD, heads matched, at most ln 2 = "
         ".693) and of answers (total variation). Adversaries by λ, pairs of base runs, and taggers trained under "
-        "uniform attention.",
+        "uniform attention"
+        + (
+            "."
+            if study.resized
+            else "; and classifiers of deceptive-attention, as recorded at paper scale: of each "
+            "base the adversary that attends furthest at the same accuracy, and another seed."
+        ),
         metric="TVD",
         x="JSD matched",
         x_title="JSD of attention, heads matched",
         y_title="TVD of answers",
         conditions=(SWEEP, SEEDS, UNIFORM),
+        told="λ",
+        elsewhere=() if study.resized else tuple(recorded_points()),
     )
     yield sweep(judge)
     yield probes(judge)
@@ -86,6 +96,14 @@ def parts(study: TaggerAdversary, metrics: Metrics) -> Iterator[Part]:
         y_domain=(0.0, 1.0),
     )
     yield from sentences(study)
+
+
+def recorded_points() -> Iterator[tuple[str, str, float, float]]:
+    """The classifiers of `deceptive-attention`, for the plane."""
+    for corpus, found in classifiers().items():
+        for base, (jsd, tvd) in enumerate(zip(found.jsd, found.tvd, strict=True)):
+            yield "classifiers, furthest", f"{corpus}, base {base}", jsd, tvd
+        yield "classifiers, another seed", corpus, found.seeds_jsd, found.seeds_tvd
 
 
 def sweep(judge: Judge) -> Table:
@@ -157,7 +175,7 @@ def bases(judge: Judge) -> Table:
 def sentences(study: TaggerAdversary) -> Iterator[Part]:
     test = loaded(study.task).test
     assert test is not None
-    slider = Slider("λ", THOUSANDTHS)
+    slider = Slider("λ", as_step(1.0, UNIT))
     adversaries = study.adversaries[0.0]
     seeds = {BASE: 0, adversaries: 1000}
     yield TracedSentences(

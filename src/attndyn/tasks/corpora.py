@@ -79,7 +79,7 @@ class Corpus:
     translator_steps: int | None = None
     """For how many steps a translator is trained on it, where no paper did: as many as on Multi30k."""
     apart: bool = False
-    """The text is not that of the papers, as the caveat says: no size of it is compared with a published one."""
+    """The text is not that of the papers, as the caveat says: no size or score is compared with a published one."""
     published_vocabulary: int | None = None
     published_train: int | None = None
     published_median: int | None = None
@@ -194,6 +194,7 @@ CORPORA: dict[str, Corpus] = {
             licence="research and other non-commercial use",
             attribution="Zhang, Zhao and LeCun 2015, Character-level ConvNets; news collected by A. Gulli",
             caveat="14,644 of 60,000 training articles: not comparable with the published corpus",
+            apart=True,
             hub=Hub(
                 name="fancyzhx/ag_news",
                 labels=(("0", "world"), ("2", "business")),
