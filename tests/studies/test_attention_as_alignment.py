@@ -16,6 +16,7 @@ from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies import find
 from attndyn.studies.alignment_claims import STATEMENTS, Judge
 from attndyn.studies.alignment_tables import LinkedPairs
+from attndyn.tasks.draws import shuffled
 
 WORDS = {"dog": "hund", "man": "mann", "bird": "vogel", "tree": "baum", "ball": "ball", "hill": "berg", "door": "tür"}
 TINY = {
@@ -156,7 +157,9 @@ def test_with_gold_links_nothing_is_held_out(tmp_path: Path) -> None:
 
 def test_no_sure_link_among_what_is_read(settings: dict, tmp_path: Path) -> None:
     few = made(tmp_path)
-    (tmp_path / "few.gold").write_text("0?0\n" * 11 + "0-0\n")
+    lines = ["0?0\n"] * 12
+    lines[shuffled(12, 0)[-1]] = "0-0\n"  # the last that would be drawn
+    (tmp_path / "few.gold").write_text("".join(lines))
     study = find("attention-as-alignment").at("demo", **settings | few | {"evaluation": 5})
     with pytest.raises(UserError, match="none of the 5 gold pairs that are read has a sure link"):
         list(study.conditions())

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from attndyn.measures import verdicts
@@ -48,8 +47,6 @@ RANKED = 1000
 """Most positions for Kendall's τ."""
 SCORINGS = ("alpha", "β_px", "delta")
 """What is compared with β_uf, column by column."""
-ORDERS = 20
-"""Random ones, that are compared with α."""
 WORDS = 15
 """Entries of the dictionary that are followed along training."""
 
@@ -85,12 +82,8 @@ def facts(part: Pairs) -> Iterator[Row]:
     }
     for name, number in numbers.items():
         yield Row(SUMMARY, 0, 0, name, float(number))
-    draw = torch.Generator().manual_seed(0)
-    orders = (torch.rand(len(part.source), generator=draw).to(part.device) for _ in range(ORDERS))
     gold = part.scores(STANDARD, part.seeds[0], part.steps[-1], "alpha")
-    limits = part.rows.limits(gold)
-    agreed = [part.rows.agreement(part.rows.peaks(order), gold, limits).cpu().numpy() for order in orders]
-    yield from part.entry(SUMMARY, "A(random order, α)", np.stack(agreed))
+    yield from part.entry(SUMMARY, "A(random order, α)", part.at_random(gold))
     for seed in study.seeds_of(UNIFORM)[:1]:
         beta = part.scores(UNIFORM, seed, part.steps[-1], "beta")
         found = part.rows.agreement(part.rows.peaks(beta), part.counted, part.rows.limits(part.counted))
