@@ -19,7 +19,7 @@ from attndyn.tasks.corpora import CORPORA
 
 PLAIN = FeatureImportance()
 LAMBDAS = (0.001, 0.01, 0.1)
-DECEIT = DeceptiveAttention(lambdas=LAMBDAS)
+DECEIT = DeceptiveAttention(lambdas=LAMBDAS, adversaries=3)
 
 
 # --- feature-importance
