@@ -137,9 +137,13 @@ def check_own_text(study: Study, folder: Path) -> None:
     from attndyn.tasks.corpora import CORPORA, SHORT
 
     corpus = getattr(study, "corpus", None)
-    if corpus is None or corpus in CORPORA or corpus in SHORT or not Path(corpus).exists():
+    if corpus is None or corpus in CORPORA or corpus in SHORT:
         return
-    check_same_data(folder, read_info(folder), list(study.conditions()))
+    try:
+        conditions = list(study.conditions())
+    except UserError:
+        return
+    check_same_data(folder, read_info(folder), conditions)
 
 
 def check_folder(name: str, folder: Path, fresh: bool = False) -> dict[str, Any] | None:
