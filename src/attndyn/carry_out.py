@@ -43,7 +43,7 @@ def carry_out(
     before = read_info(folder) if (folder / INFO).exists() else None
     if before is not None:
         check_same_work(folder, before, engine, list(names))
-        check_same_data(folder, before, conditions)
+        check_same_data(folder, before, data_of(conditions))
     study.prepare(needed, engine["device"].split()[0])
     runner = Runner(
         conditions,
@@ -128,9 +128,9 @@ def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any]
         raise UserError(f"{folder} was begun with other data ({other}); use --fresh")
 
 
-def check_same_data(folder: Path, before: dict[str, Any], conditions: Sequence[Condition]) -> None:
+def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str]) -> None:
     """A run is continued, and shown again, with the text it was begun with."""
-    for name, content in data_of(conditions).items():
+    for name, content in found.items():
         if before.get("data", {}).get(name, content) != content:
             raise UserError(
                 f"the text that {name!r} in {folder} was trained on has changed since; use --fresh, or another --out"

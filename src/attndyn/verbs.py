@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attndyn import spec
-from attndyn.carry_out import carry_out, check_same_data
+from attndyn.carry_out import carry_out, check_same_data, data_of
 from attndyn.errors import RunError, UserError
 from attndyn.provenance import Device, Precision, resolve_engine, restored, settings_of
 from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
@@ -140,10 +140,10 @@ def check_own_text(study: Study, folder: Path) -> None:
     if corpus is None or corpus in CORPORA or corpus in SHORT:
         return
     try:
-        conditions = list(study.conditions())
+        found = data_of(list(study.conditions()))
     except UserError:
         return
-    check_same_data(folder, read_info(folder), conditions)
+    check_same_data(folder, read_info(folder), found)
 
 
 def check_folder(name: str, folder: Path, fresh: bool = False) -> dict[str, Any] | None:
