@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from attndyn.store.metrics import Metrics, Row, to_table
@@ -123,6 +124,7 @@ OTHERWISE: list[tuple[str, str, Made]] = [
     ("S-07", "inconclusive", {(STANDARD, "A(α, α)"): [[0.5, 0.6, 0.7, 0.8], [0.8, 0.7, 0.6, 0.5]] * 3}),
     ("S-11", "differs", {(CODE, f"ξ of {COLUMNS[0]}"): [0.58, 0.59] * 3}),  # below the most frequent class
     ("S-11", "differs", {(CODE, f"ξ of {COLUMNS[0]}"): [0.6] * 6}),
+    ("S-11", "differs", {(CODE, f"ξ of {COLUMNS[0]}"): [float(np.float32(0.6))] * 6}),  # a share, read as float32
     ("S-11", "inconclusive", {(CODE, f"ξ of {COLUMNS[0]}"): [0.55, 0.66] * 3}),
     ("S-11", "inconclusive", {(CODE, f"ξ of {COLUMNS[0]}"): [NEVER] * 6}),
     ("S-11", "inconclusive", {(CODE, f"ξ of {COLUMNS[0]}"): [0.8] + [NEVER] * 5}),

@@ -211,7 +211,7 @@ class Judge:
         accuracy = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
         start = (accuracy.sum() - accuracy) / (len(accuracy) - 1)  # of the other runs, as ξ is
         frequent = self.value(SUMMARY, "most frequent class")
-        reached = (first - np.maximum(start, frequent))[~np.isnan(first)]
+        reached = (first - np.maximum(start, frequent)).round(6)[~np.isnan(first)]  # shares of texts, read as float32
         interval = mean_interval(reached.tolist()) if len(reached) > 1 else None
         yield "S-11", Judgement(
             measured=f"{shown[0]} of {100 * star.mean():.2f}; at step 0 {100 * start.mean():.2f}, most frequent class "
