@@ -144,7 +144,8 @@ class Worker:
             prefix = prefix_of(reading.on)
             means = {name.removeprefix(prefix): value for name, value in whole.items() if name.startswith(prefix)}
             whole |= {f"{prefix}{name}": value for name, value in reading.follows(means)}
-        return list(whole.items())
+        passing = {f"{prefix_of(reading.on)}{name}" for reading in readings for name in reading.passing}
+        return [(name, value) for name, value in whole.items() if name not in passing]
 
     def state(self) -> dict[str, Tensor]:
         return self.trainer.state() | {name: value for best in self.best for name, value in best.state().items()}

@@ -1,10 +1,13 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import measures as slow
+from sklearn.metrics import roc_auc_score
 
-from attndyn.measures.scores import accuracy, masked_mean
+from attndyn.errors import UserError
+from attndyn.measures.scores import accuracy, auc, masked_mean
 
 OUTPUTS = 4
 
@@ -65,3 +68,19 @@ def test_one_replica_without_a_position_raises() -> None:
 def test_no_example_at_all_raises() -> None:
     with pytest.raises(ValueError, match="no position"):
         masked_mean(torch.zeros(1, 0, 3), None)
+
+
+@given(
+    votes=st.lists(st.lists(st.integers(-3, 3), min_size=2, max_size=12), min_size=1, max_size=3),
+    draw=st.integers(0, 2**12 - 1),
+)
+def test_the_auc_is_scikit_learns(votes: list[list[int]], draw: int) -> None:
+    length = min(map(len, votes))
+    right = np.array([bool(draw >> n & 1) for n in range(length)])
+    values = torch.tensor([row[:length] for row in votes], dtype=torch.float32)
+    if right.all() or not right.any():
+        with pytest.raises(UserError, match="one label"):
+            auc(values, torch.as_tensor(right))
+        return
+    found = auc(values, torch.as_tensor(right))
+    assert found.tolist() == pytest.approx([roc_auc_score(right, row) for row in values.numpy()])

@@ -10,6 +10,7 @@ import pytest
 import torch
 from reference import divergence as slow
 from scipy.stats import kendalltau
+from sklearn.metrics import roc_auc_score
 
 import attndyn
 from attndyn.cli import main
@@ -91,6 +92,23 @@ def test_every_statement_has_a_verdict_and_the_page_is_there(runs: dict[str, Run
         assert "No values of" not in page
     judged = {claim["id"]: claim["verdict"] for claim in runs["deceptive-attention"].claims}
     assert "not judged at this scale" not in judged.values()
+
+
+def test_the_weights_that_are_kept_tell_the_labels_apart_best(runs: dict[str, Run], study: DeceptiveAttention) -> None:
+    """At the epoch of the highest AUC on the development texts, as the authors choose it."""
+    run, condition = runs["deceptive-attention"].needed[0], next(study.bases())
+    curves = Metrics(run.metrics).curves(BILSTM, "AUC")
+    sampler = study.task.build([0])
+    for seed, along in zip(curves.replicas.tolist(), curves.values, strict=True):
+        model, votes, labels = model_at(condition, run, [seed], BEST, "cpu"), [], []
+        for batch in sampler.slices(study.evaluation, "valid", 1000):
+            with torch.no_grad():
+                logits = model(batch, Learned())[0][0, :, 0]
+            votes += (logits[:, 1] - logits[:, 0]).tolist()
+            labels += batch.target[0, :, 0].tolist()
+        assert roc_auc_score(labels, votes) == pytest.approx(along.max(), abs=1e-6)
+    assert len(set(curves.values.ravel().tolist())) > 2
+    assert "vote" not in Metrics(run.metrics).curves_of(BILSTM)
 
 
 def test_the_classifiers_are_trained_once(runs: dict[str, Run], study: DeceptiveAttention) -> None:

@@ -31,6 +31,8 @@ class Reading:
     """The examples that are read; on training and test examples the names begin with "train" or "test"."""
     recordable: ClassVar[bool] = True
     """Whether a GPU can record it as a graph: it must not look at a value."""
+    passing: ClassVar[tuple[str, ...]] = ()
+    """What `follows` needs and nobody else: it is not kept."""
 
     def __post_init__(self) -> None:
         if self.every < 1:
@@ -43,7 +45,7 @@ class Reading:
         raise NotImplementedError
 
     def follows(self, means: dict[str, Tensor]) -> Values:
-        """What follows from the metrics of all examples, such as F1 from counts: no mean of slices gives it."""
+        """What follows from the values of all examples, such as F1 from counts: no mean of slices gives it."""
         yield from ()
 
 
@@ -56,6 +58,23 @@ class Answers(Reading):
 
         yield "accuracy", scores.accuracy(trace.logits, trace.batch.target, trace.batch.target_mask)
         yield "loss", Likelihood()(trace.logits, trace.alpha, trace.batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking(Reading):
+    """How well the second of two labels is told from the first: the area under the ROC curve."""
+
+    passing: ClassVar[tuple[str, ...]] = ("vote", "label")
+
+    def run(self, trace: Trace) -> Values:
+        logits, target = trace.logits[:, :, 0], trace.batch.target[:, :, 0]
+        yield "vote", logits[..., 1] - logits[..., 0]
+        yield "label", target
+
+    def follows(self, means: dict[str, Tensor]) -> Values:
+        from attndyn.measures import scores
+
+        yield "AUC", scores.auc(means["vote"], means["label"][0] == 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attndyn.errors import UserError
+
 
 def require(fine: Bool[Tensor, ""], otherwise: str) -> None:
     """Raises unless `fine`. While a GPU records a graph no value can be looked at; the same work on the same masks has
@@ -33,3 +35,13 @@ def accuracy(
 ) -> Float[Tensor, " replica"]:
     """Share of target positions whose likeliest output is the right one."""
     return masked_mean(logits.argmax(dim=-1) == target, mask)
+
+
+def auc(votes: Float[Tensor, "replica text"], right: Bool[Tensor, " text"]) -> Float[Tensor, " replica"]:
+    """The share of pairs of a text with the label and one without in which the first gets the larger vote; a tie is
+    half a pair."""
+    if right.all() or not right.any():
+        raise UserError("all texts that are judged have one label: nothing tells them apart (no AUC)")
+    own, others = votes[:, right].contiguous(), votes[:, ~right].sort(dim=1).values
+    smaller, not_larger = (torch.searchsorted(others, own, side=side) for side in ("left", "right"))
+    return (smaller + not_larger).double().mean(dim=1).float() / (2 * others.shape[1])

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
-from attndyn.measures.readings import Answers
+from attndyn.measures.readings import Answers, Ranking
 from attndyn.models.specs import Classifier
 from attndyn.studies.base import Study
 from attndyn.tasks.bare import BareText
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BILSTM, AVERAGE = "BiLSTM", "each word for itself"
 SUMMARY = "all seeds"
 """What is measured across seeds and texts."""
-BEST = "highest accuracy"
+BEST = "highest AUC"
 SIZES = ("epochs", "batch", "lr", "decay", "hidden")
 LENGTHS = ("shortest", "below")
 
@@ -137,7 +137,7 @@ class Explained(Study):
             "objective": self.likelihood,
             "optimiser": Adam(lr=self.lr, decay=self.decay, amsgrad=True),
             "evaluation": self.evaluation,
-            "readings": (Answers(every=self.epoch),),
+            "readings": (Answers(every=self.epoch), Ranking(every=self.epoch)),
             "best": (BEST,),
         }
         return Condition(name=name, seeds=tuple(seeds), **(usual | changes))
