@@ -124,10 +124,19 @@ class Worker:
         self.trainer.model.eval()
         for on, slices in self.examples.items():
             readings = tuple(reading for reading in self.trainer.condition.readings if reading.on == on)
-            self._read(readings, [max(slices, key=lambda batch: batch.source.numel())])
+            self._values(readings, [max(slices, key=lambda batch: batch.source.numel())])
 
     def _read(self, readings: tuple[Any, ...], slices: list[Batch]) -> list[tuple[str, Tensor]]:
-        """What the readings give on all slices together."""
+        """What the readings give on all slices together, and what follows from that."""
+        whole, passing = self._values(readings, slices), set[str]()
+        for reading in readings:
+            prefix = prefix_of(reading.on)
+            found = {name.removeprefix(prefix): value for name, value in whole.items() if name.startswith(prefix)}
+            whole |= {f"{prefix}{name}": value for name, value in reading.follows(found)}
+            passing |= {f"{prefix}{name}" for name in reading.passing}
+        return [(name, value) for name, value in whole.items() if name not in passing]
+
+    def _values(self, readings: tuple[Any, ...], slices: list[Batch]) -> dict[str, Tensor]:
         # thousands of texts are read in more operations than train on them: not in fp32, unless all is
         masked = slices[0].source_mask is not None
         precision: Precision = "tf32" if masked and self.trainer.precision != "fp32" else "fp32"
@@ -139,13 +148,7 @@ class Worker:
             for name, value in reader(batch):
                 found.setdefault(name, []).append(kept(value, batch.source_mask))
         weights = torch.tensor([counted(batch) for batch in slices], device=slices[0].source.device)
-        whole = {name: values[0] if len(slices) == 1 else together(values, weights) for name, values in found.items()}
-        for reading in readings:
-            prefix = prefix_of(reading.on)
-            means = {name.removeprefix(prefix): value for name, value in whole.items() if name.startswith(prefix)}
-            whole |= {f"{prefix}{name}": value for name, value in reading.follows(means)}
-        passing = {f"{prefix_of(reading.on)}{name}" for reading in readings for name in reading.passing}
-        return [(name, value) for name, value in whole.items() if name not in passing]
+        return {name: values[0] if len(slices) == 1 else together(values, weights) for name, values in found.items()}
 
     def state(self) -> dict[str, Tensor]:
         return self.trainer.state() | {name: value for best in self.best for name, value in best.state().items()}

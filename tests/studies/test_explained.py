@@ -20,6 +20,7 @@ from attndyn.measures.verdicts import VERDICTS, resampled
 from attndyn.models.rules import Given, Learned
 from attndyn.plan import Replica, Unit
 from attndyn.probes.counterfactual import most_different, permuted_answers
+from attndyn.runner import Worker
 from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies import explained_read, find
@@ -109,6 +110,16 @@ def test_the_weights_that_are_kept_tell_the_labels_apart_best(runs: dict[str, Ru
         assert roc_auc_score(labels, votes) == pytest.approx(along.max(), abs=1e-6)
     assert len(set(curves.values.ravel().tolist())) > 2
     assert "vote" not in Metrics(run.metrics).curves_of(BILSTM)
+
+
+def test_texts_of_one_label_are_refused_and_measured_all_the_same(study: DeceptiveAttention) -> None:
+    """No epoch can be chosen on them; yet the memory that reading some texts takes can be measured on any of them."""
+    worker = Worker(Unit((Replica(next(study.bases()), 0, 0),)), "cpu")
+    (first, *_) = worker.examples["valid"]
+    worker.examples = {"valid": [replace(first, target=torch.ones_like(first.target))]}
+    worker.peek()
+    with pytest.raises(UserError, match="all texts that are judged have one label"):
+        worker.observe()
 
 
 def test_the_classifiers_are_trained_once(runs: dict[str, Run], study: DeceptiveAttention) -> None:
