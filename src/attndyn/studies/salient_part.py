@@ -80,9 +80,9 @@ class Part(ReadPart):
     def counted(self) -> Tensor:
         """Polarity by counting: the log-odds of the label given the word, each count raised by one."""
         data = self.study.task.data
-        labels = data.train.target.ids[data.train.source.rows]
-        counts = np.ones((len(data.vocabulary.words), len(data.classes)))
-        np.add.at(counts, (data.train.source.ids, labels), 1)
+        words, classes = len(data.vocabulary.words), len(data.classes)
+        cells = data.train.source.ids * np.int64(classes) + data.train.target.ids[data.train.source.rows]
+        counts = 1 + np.bincount(cells, minlength=words * classes).reshape(words, classes)
         return self.votes(torch.as_tensor(np.log(counts), device=self.device))
 
 
