@@ -160,3 +160,9 @@ def test_weights_of_another_corpus_are_refused(own: BareText, monkeypatch: pytes
     monkeypatch.setitem(REFERENCES, "made", {"train": made(data.train, 0)})
     with pytest.raises(UserError, match="no attention for the valid texts"):
         task.build([0])
+
+
+def test_vectors_of_no_word_are_refused(own: BareText, tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("unheard 1 2\n")
+    with pytest.raises(UserError, match="has no vector for any word of the vocabulary of"):
+        _ = replace(own, vectors=str(tmp_path / "v.txt")).data

@@ -168,11 +168,5 @@ def labelled(task: LabelledText) -> Labelled:
 @cache
 def _labelled(task: LabelledText) -> Labelled:
     from attndyn.tasks.labelled import load_labelled
-    from attndyn.tasks.vocabulary import SPECIALS
 
-    data = load_labelled(task.corpus, data_dir=task.data_dir, rule=task.rule, vectors=task.vectors)
-    if task.vectors is not None:
-        assert data.vectors is not None
-        if not data.vectors.matrix(data.vocabulary.words[len(SPECIALS) :])[1].any():
-            raise UserError(f"{task.vectors} has no vector for any word of the vocabulary of {task.corpus}")
-    return data
+    return load_labelled(task.corpus, data_dir=task.data_dir, rule=task.rule, vectors=task.vectors)
