@@ -79,8 +79,9 @@ ON_THE_LINE = """(path, share) => {
 def hover(page, chart) -> str:
     """Moves along the lines and points of a chart until a tooltip shows itself."""
     chart.scroll_into_view_if_needed()
-    marks = chart.locator("svg .mark-line path, svg .mark-symbol.role-mark path, svg .mark-rect.role-mark path").all()
-    for mark in [*marks[-1:], *marks[:5]]:
+    layers = chart.locator("svg .role-mark.mark-line, svg .role-mark.mark-symbol, svg .role-mark.mark-rect").all()
+    drawn = [layer.locator("path").all() for layer in reversed(layers)]  # some layers, such as a field, say nothing
+    for mark in [mark for marks in drawn for mark in (*marks[-1:], *marks[:4])]:
         box = mark.bounding_box()
         inside = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
         for point in (*(mark.evaluate(ON_THE_LINE, share) for share in (0.5, 1.0, 0.0, 0.75)), inside):
