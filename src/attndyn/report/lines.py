@@ -120,9 +120,9 @@ def _marks(metrics: "pa.Table", shown: list[str]) -> dict[str, Any]:
     if len(shown) <= COLOURS:
         return {"color": colour}
     scale = alt.Scale(domain=shown, range=[SHAPES[min(i // COLOURS, len(SHAPES) - 1)] for i in range(len(shown))])
-    named = legend(shown, alt.Undefined)
-    return {"color": alt.Color("condition:N", scale=alt.Scale(domain=shown), legend=named),
-            "shape": alt.Shape("condition:N", scale=scale, legend=named)}  # fmt: skip
+    # one legend for both: what it says stands once, since the page changes it on a narrow screen
+    colour = alt.Color("condition:N", scale=alt.Scale(domain=shown), legend=legend(shown, alt.Undefined))
+    return {"color": colour, "shape": alt.Shape("condition:N", scale=scale)}
 
 
 def _elsewhere(name: str, note: str, x: float, y: float) -> dict[str, Any]:
