@@ -65,7 +65,7 @@ def main() -> None:
     print(f"topic words, {len(bags):,} sentences, {EPOCHS} epochs, one thread, torch {torch.__version__}")
     totals = np.zeros(2)
     for kind in ("FC", "TC", "TL"):
-        spec = Topic(kind)  # type: ignore[arg-type]
+        spec = Topic(kind)
         slow, expected = plain(spec.build(len(bags.words), 4, 0), bags)
         fast, found = exact(spec.build(len(bags.words), 4, 0), bags)
         np.testing.assert_allclose(found, expected, rtol=1e-4)

@@ -124,12 +124,13 @@ def do_run(words: list[str]) -> None:
 def show_run(study: Any, options: RunOptions) -> None:
     from attndyn import verbs
     from attndyn.console import Live, print_claims
+    from attndyn.provenance import by_other_code
 
     live = Live(study.headline)
     folder = options.out or verbs.default_folder(study, options.scale)
     page = has_charts()
     begun = verbs.check_folder(study.name, folder, options.fresh)
-    if begun is not None and not options.fresh and verbs.by_other_code(begun):
+    if begun is not None and not options.fresh and by_other_code(begun):
         print(f"{folder} is a run of another version of attndyn; --fresh runs it again with this one", file=sys.stderr)
     if not verbs.is_finished(folder):
         from attndyn.process import keep_freed_memory

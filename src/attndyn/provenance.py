@@ -98,6 +98,11 @@ def source_digest() -> str:
     return whole.hexdigest()[:12]
 
 
+def by_other_code(info: dict[str, Any]) -> bool:
+    """Whether a run was begun by another version of attndyn than this one."""
+    return info.get("code") != source_digest()
+
+
 def device_name(device: str) -> str:
     import torch
 

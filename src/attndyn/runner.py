@@ -127,7 +127,7 @@ class Worker:
             self._values(readings, [max(slices, key=lambda batch: batch.source.numel())])
 
     def _read(self, readings: tuple[Any, ...], slices: list[Batch]) -> list[tuple[str, Tensor]]:
-        """What the readings give on all slices together, and what follows from that."""
+        """What the readings give on all slices, and what follows from that."""
         whole, passing = self._values(readings, slices), set[str]()
         for reading in readings:
             prefix = prefix_of(reading.on)
@@ -137,6 +137,7 @@ class Worker:
         return [(name, value) for name, value in whole.items() if name not in passing]
 
     def _values(self, readings: tuple[Any, ...], slices: list[Batch]) -> dict[str, Tensor]:
+        """What the readings give on all slices together, by name."""
         # thousands of texts are read in more operations than train on them: not in fp32, unless all is
         masked = slices[0].source_mask is not None
         precision: Precision = "tf32" if masked and self.trainer.precision != "fp32" else "fp32"

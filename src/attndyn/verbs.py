@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attndyn import spec
 from attndyn.carry_out import carry_out, check_same_data, data_of
 from attndyn.errors import RunError, UserError
-from attndyn.provenance import Device, Precision, resolve_engine, restored, settings_of, source_digest
+from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
 from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
 
@@ -186,11 +186,6 @@ def _page(study: Study, folder: Path, formats: Sequence[str] = ("svg", "png")) -
             f"another version of attndyn made the run in {folder}, and its page cannot be made here "
             f"({error.args[0]}); run it again with --fresh"
         ) from None
-
-
-def by_other_code(info: dict[str, Any]) -> bool:
-    """Whether a run was begun by another version than this one."""
-    return info.get("code") != source_digest()
 
 
 def diverged_in_words(finished: Run) -> str:

@@ -44,7 +44,7 @@ class Reading:
     def run(self, trace: Trace) -> Values:
         raise NotImplementedError
 
-    def follows(self, means: dict[str, Tensor]) -> Values:
+    def follows(self, found: dict[str, Tensor]) -> Values:
         """What follows from the values of all examples, such as F1 from counts: no mean of slices gives it."""
         yield from ()
 
@@ -71,10 +71,10 @@ class Ranking(Reading):
         yield "vote", logits[..., 1] - logits[..., 0]
         yield "label", target
 
-    def follows(self, means: dict[str, Tensor]) -> Values:
+    def follows(self, found: dict[str, Tensor]) -> Values:
         from attndyn.measures import scores
 
-        yield "AUC", scores.auc(means["vote"], means["label"][0] == 1)
+        yield "AUC", scores.auc(found["vote"], found["label"][0] == 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +92,10 @@ class Chunks(Reading):
         for name, value in counts._asdict().items():
             yield f"chunks {name}", value / positions
 
-    def follows(self, means: dict[str, Tensor]) -> Values:
+    def follows(self, found: dict[str, Tensor]) -> Values:
         from attndyn.measures import chunking
 
-        yield "F1", chunking.f1(*(means[f"chunks {name}"] for name in chunking.Counts._fields))
+        yield "F1", chunking.f1(*(found[f"chunks {name}"] for name in chunking.Counts._fields))
 
 
 @dataclass(frozen=True, kw_only=True)

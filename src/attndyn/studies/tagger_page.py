@@ -68,13 +68,8 @@ def parts(study: TaggerAdversary, metrics: Metrics) -> Iterator[Part]:
         title="Attention and answers: how far from the base?",
         caption="The plane of Wiegreffe and Pinter 2019: divergence of attention (JSD, heads matched, at most ln 2 = "
         ".693) and of answers (total variation). Adversaries by λ, pairs of base runs, and taggers trained under "
-        "uniform attention"
-        + (
-            "."
-            if study.resized
-            else "; and classifiers of deceptive-attention, as recorded at paper scale: of each "
-            "base the adversary that attends furthest at the same accuracy, and another seed."
-        ),
+        "uniform attention. At the published sizes also classifiers of deceptive-attention, as they were recorded: of "
+        "each base the adversary that attends furthest at the same accuracy, and another seed.",
         metric="TVD",
         x="JSD matched",
         x_title="JSD of attention, heads matched",

@@ -1,4 +1,8 @@
-"""What `salient-words` compares beside table 1: tables 9 and 10, influence, other seeds, word vectors, and training."""
+"""What `salient-words` compares beside table 1, most of it from the paper's appendix.
+
+Tables 9 and 10 (A.6, A.10), the rise and fall along training (A.7), other seeds (A.9), word vectors (A.8); and
+influence by leaving words out.
+"""
 
 from __future__ import annotations
 
