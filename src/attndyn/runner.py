@@ -268,11 +268,8 @@ class Runner:
 
     def _room(self, unit: Unit) -> Room:
         """What replicas like those of `unit` fill of the GPU: what one and what two of them take is measured."""
-        alone = Unit(unit.replicas[:1])
-        if not self.memory:
-            memory(alone, self.device, self.precision)  # libraries take memory of their own when they are first used
-        one = memory(alone, self.device, self.precision)
-        two = memory(Unit(unit.replicas[:1] * 2), self.device, self.precision)
+        # two first: what libraries take when they are first used makes a replica look larger then, and not smaller
+        two, one = (memory(Unit(unit.replicas[:1] * count), self.device, self.precision) for count in (2, 1))
         torch.cuda.empty_cache()
         free = torch.cuda.mem_get_info()[0]
         room = room_for(MEMORY_SHARE * free, one, two)
