@@ -124,8 +124,8 @@ def final_weights(path: Path, conditions: list[Condition], how: str, monkeypatch
     made: list[Worker] = []
 
     class Noted(Worker):
-        def __init__(self, unit: Unit, device: str, precision: Precision) -> None:
-            super().__init__(unit, device, precision)
+        def __init__(self, unit: Unit, device: str, precision: Precision, beside: int | None) -> None:
+            super().__init__(unit, device, precision, beside)
             made.append(self)
 
     base = observed(conditions[0], how)  # the others refer to it

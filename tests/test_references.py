@@ -180,3 +180,17 @@ def test_f1_of_all_slices_is_that_of_all_sentences(monkeypatch: pytest.MonkeyPat
     found = dict(cut.observe().values)
     assert set(found) == {"test chunks right", "test chunks found", "test chunks there", "test F1"}
     torch.testing.assert_close(found["test F1"], whole["test F1"])
+
+
+def test_what_is_read_at_once_is_shared_with_the_replicas_of_other_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk has room for its share of the tokens, not for all of them."""
+    from attndyn import runner as module
+
+    monkeypatch.setattr(module, "TOKENS", 160)
+    reading = Chunks(every=1, tags=TASK.tags)
+    unit = plan([replace(BASE, seeds=(0,), evaluation=18, readings=(reading,), best=())], "cpu")[0][0]
+    alone, shared = Worker(unit, "cpu"), Worker(unit, "cpu", beside=4)
+    longest = [max(batch.source[0].numel() for batch in worker.examples["valid"]) for worker in (alone, shared)]
+    assert longest[0] > 40 >= longest[1]
+    whole, cut = (dict(worker.observe().values) for worker in (alone, shared))
+    torch.testing.assert_close(cut["F1"], whole["F1"])

@@ -199,8 +199,8 @@ def final_weights(folder: Path, monkeypatch: pytest.MonkeyPatch, readings: tuple
     made: list[Worker] = []
 
     class Noted(Worker):
-        def __init__(self, unit: Unit, device: str, precision: Precision) -> None:
-            super().__init__(unit, device, precision)
+        def __init__(self, unit: Unit, device: str, precision: Precision, beside: int | None) -> None:
+            super().__init__(unit, device, precision, beside)
             made.append(self)
 
     with monkeypatch.context() as patch:

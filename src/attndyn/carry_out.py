@@ -98,15 +98,17 @@ def carry_out(
     recorder.rows += study.from_traces(metrics, run, engine["device"].split()[0])
     recorder.finish(info["conditions"], study.analyse(Metrics(to_table(recorder.rows))))
     whole = Metrics(run.metrics)
+    # judged while everything is there: what fails here is not lost, and the next call tries again
+    claims, finding = [claim.as_json(scale) for claim in study.claims(whole)], study.finding(whole)
     shown = study.shown(run, whole)
     if shown is not None:
         recorder.keep(run, shown, study.weights_stay)
-    atomic.write_json(folder / CLAIMS, [claim.as_json(scale) for claim in study.claims(whole)])
+    atomic.write_json(folder / CLAIMS, claims)
     failed = bool(runner.diverged) and not study.divergence_is_an_outcome
     info |= {
         "seconds": round(runner.seconds, 1),
         "diverged": runner.diverged,
-        "finding": study.finding(whole),
+        "finding": finding,
         "status": "diverged" if failed else "finished",
     }
     atomic.write_json(folder / INFO, info)

@@ -68,11 +68,12 @@ def settled(observation: Observation) -> Observation:
 class Worker:
     """A trainer with its evaluation examples, moved forward a few steps at a time."""
 
-    def __init__(self, unit: Unit, device: str, precision: Precision = "fp32") -> None:
+    def __init__(self, unit: Unit, device: str, precision: Precision = "fp32", beside: int | None = None) -> None:
+        """`beside`: the replicas, those of other chunks counted, that share the tokens which are read at once."""
         self.unit = unit
         self.trainer = Trainer(unit.condition, unit.seeds, device, precision)
         condition = self.trainer.condition
-        tokens = (TOKENS if device == "cpu" else TOKENS_ON_GPU) // len(unit.replicas)
+        tokens = (TOKENS if device == "cpu" else TOKENS_ON_GPU) // (beside or len(unit.replicas))
         self.examples = {
             part: self.trainer.task.slices(condition.evaluation, part, tokens)
             for part in sorted({reading.on for reading in condition.readings})
@@ -269,12 +270,21 @@ class Runner:
     def _room(self, unit: Unit) -> Room:
         """What replicas like those of `unit` fill of the GPU: what one and what two of them take is measured."""
         # two first: what libraries take when they are first used makes a replica look larger then, and not smaller
-        two, one = (memory(Unit(unit.replicas[:1] * count), self.device, self.precision) for count in (2, 1))
+        few = (Unit(unit.replicas[:1] * count) for count in (2, 1))
+        two, one = (memory(some, self.device, self.precision, len(unit.replicas)) for some in few)
         torch.cuda.empty_cache()
         free = torch.cuda.mem_get_info()[0]
         room = room_for(MEMORY_SHARE * free, one, two)
         self.memory.append({"free": free, "one replica": room.one, "each more": room.more, "most at once": room.most})
         return room
+
+    def _beside(self, unit: Unit) -> int | None:
+        """On a GPU, the replicas of the shape of a unit in all chunks: as many as there were when the room for it was
+        measured, so that a chunk reads as much at once as it has room for."""
+        if self.device == "cpu":
+            return None
+        shape = unit.replicas[0].condition.shape
+        return sum(r.condition.shape == shape for chunk in self.chunks for one in chunk for r in one.replicas)
 
     def _pool(self) -> ThreadPoolExecutor:
         # OpenMP's thread count belongs to the calling thread, so each worker thread sets its own.
@@ -288,7 +298,7 @@ class Runner:
         pool: ThreadPoolExecutor,
         stop: threading.Event,
     ) -> None:
-        workers = [Worker(unit, self.device, self.precision) for unit in chunk]
+        workers = [Worker(unit, self.device, self.precision, self._beside(unit)) for unit in chunk]
         for worker in workers:
             if worker.trainer.reference is not None:
                 worker.trainer.refer(self._referred(worker.unit))
@@ -395,12 +405,12 @@ def work(chunk: Chunk) -> int:
     return sum(unit.steps * len(unit.replicas) for unit in chunk)
 
 
-def memory(unit: Unit, device: str, precision: Precision) -> Needs:
+def memory(unit: Unit, device: str, precision: Precision, beside: int) -> Needs:
     """What the replicas of a unit take on a GPU: their state, and what a step and a reading need on top, which their
     graphs will keep."""
     gc.collect()
     start = torch.cuda.memory_allocated()
-    worker = Worker(unit, device, precision)
+    worker = Worker(unit, device, precision, beside)
     built = torch.cuda.memory_allocated()
     peaks = []
     for act in (partial(worker.trainer.learn, worker.trainer.widest()), worker.peek):

@@ -10,7 +10,7 @@ import torch
 from attndyn.measures.agreement import agreement
 from attndyn.measures.verdicts import resampled
 from attndyn.studies import read_part
-from attndyn.studies.read_part import ReadPart
+from attndyn.studies.read_part import ReadPart, chosen_apart, highest
 
 LENGTHS, STEPS, SEEDS = np.array([3, 1, 6, 2]), [0, 10, 20, 30, 40], (4, 7)
 
@@ -66,3 +66,27 @@ def test_random_orders_find_as_many_as_chance_says() -> None:
         np.testing.assert_array_equal(row, wanted)
     low, high = resampled(agreed.astype(float))
     assert low < made.chance.mean() < high
+
+
+def test_each_half_is_judged_where_the_other_is_largest() -> None:
+    found = np.array([[[1.0, 0, 0, 0], [0, 5, 0, 5]]])  # [seed, step, row]: the odd rows are largest at step 1
+    assert chosen_apart(found, np.arange(4)).tolist() == [[0, 0, 0, 0]]
+    assert chosen_apart(found, np.array([0, 0, 0, 1])).tolist() == [[0, 5, 0, 5]]
+
+
+def test_what_is_not_known_chooses_nothing() -> None:
+    found = np.full((1, 2, 4), np.nan)
+    found[0, :, 0] = 1, 2
+    assert np.isnan(chosen_apart(found, np.arange(4))).tolist() == [[False, True, True, True]]
+
+
+def test_noise_is_not_above_zero_by_being_chosen() -> None:
+    """Of 25 checkpoints of noise the largest lies above 0 with its interval, as a rule; where the other half chooses,
+    it does not."""
+    above = {highest: 0, chosen_apart: 0}
+    for seed in range(20):
+        found = np.random.default_rng(seed).normal(size=(2, 25, 200))
+        above[highest] += resampled(highest(found)).low > 0
+        above[chosen_apart] += resampled(chosen_apart(found, np.arange(200))).low > 0
+    assert above[highest] >= 10
+    assert above[chosen_apart] <= 3

@@ -102,7 +102,8 @@ def first_and_fourth(finished: Run, study: SalientWords) -> tuple[np.ndarray, np
         alpha = rows(finished, study, STANDARD, g, step, "alpha")
         first.append([largest(alpha, betas(finished, study, seed)) for seed in study.seeds_of(UNIFORM)])
         other = [rows(finished, study, STANDARD, 1 - g, s, "beta") for s in STEPS]
-        fourth.append([largest(alpha, other)])
+        fourth.append(np.full((2, len(alpha)), np.nan))  # the first place is the first run, whichever is gold
+        fourth[g][1 - g] = largest(alpha, other)
     return np.array(first), np.array(fourth)
 
 
@@ -119,7 +120,7 @@ def test_the_columns_by_the_code(
     proxies = [proxy_votes(finished, study, seed) for seed in study.seeds_of(PROXY)]
     proxy = [largest(votes, betas(finished, study, seed)) for votes in proxies for seed in seeds]
     for name, wanted in zip(COLUMNS, (first, proxy, saliency, fourth), strict=True):
-        assert value(finished, CODE, name) == pytest.approx(np.mean(wanted)), name
+        assert value(finished, CODE, name) == pytest.approx(np.nanmean(wanted)), name
     assert value(finished, CODE, COLUMNS[0] + LAST) == pytest.approx(np.mean(last))
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FLAT = 0.2
 """Spread of β (standard deviation over mean) below which it counts as flat; the small start has about .06 to .12."""
 FACTOR = 1.5
+BELOW = 1e-3
+"""By which rounding may take a loss below the best one."""
 OWN = "none: a question the papers leave open"
 
 STATEMENTS = (
@@ -36,7 +38,7 @@ STATEMENTS = (
         statement="on the mixture the proxy learns which set, but β_px is the same at every position",
         published="exact (.25 in the four-letter picture)",
         rule="holds if, from the small start, every proxy ends within .05 of ln(L + 1), the loss of knowing the set, "
-        f"with a spread of β under {FLAT}; differs otherwise",
+        f"and not below it, with a spread of β under {FLAT}; differs otherwise",
     ),
     Statement(
         id="S-34",
@@ -213,9 +215,7 @@ def _proxies(study: Learnability, metrics: Metrics) -> Iterator[tuple[str, Judge
     for id, which, above in (("S-21", "permutations", 0.01), ("S-26", "mixture", 0.05)):
         loss, spread = (_of_proxy(study, metrics, "small", which, metric) for metric in ("loss", "probe spread"))
         other = _of_proxy(study, metrics, "program's", which, "probe spread")
-        fine = bool((abs(loss - best) < above).all() and (spread < FLAT).all())
-        if id == "S-26":
-            fine = bool((loss < best + above).all() and (spread < FLAT).all())
+        fine = bool(((loss > best - BELOW) & (loss < best + above)).all() and (spread < FLAT).all())
         yield (
             id,
             Judgement(

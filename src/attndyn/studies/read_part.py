@@ -90,6 +90,17 @@ def at_once(device: str, positions: int) -> int:
     return 1 if device == "cpu" else max(1, POSITIONS // positions)
 
 
+def chosen_apart(found: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """[seed, row] out of [seed, step, row], every second group of rows at the step at which the mean of the others is
+    largest: where the rows that choose a step are judged at it, even noise comes out above 0."""
+    odd, apart = groups % 2 == 1, np.empty((len(found), found.shape[2]))
+    for judged in (odd, ~odd):
+        chosen = found[:, :, ~judged]
+        means = np.nansum(chosen, axis=2) / np.maximum((~np.isnan(chosen)).sum(axis=2), 1)
+        apart[:, judged] = found[np.arange(len(found)), means.argmax(axis=1)][:, judged]
+    return apart
+
+
 def highest(found: np.ndarray) -> np.ndarray:
     """[seed, row] at the step of each seed's largest mean, out of [seed, step, row]."""
     return found[np.arange(len(found)), np.nanmean(found, axis=2).argmax(axis=1)]

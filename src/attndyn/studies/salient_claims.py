@@ -15,9 +15,9 @@ from attndyn.measures.verdicts import (
     by_majority,
     by_margin,
     by_sign,
-    difference_interval,
     mean_interval,
     share_interval,
+    welch_interval,
 )  # fmt: skip
 from attndyn.studies.base import Judgement
 from attndyn.studies.salient_names import (
@@ -90,9 +90,12 @@ class Judge:
 
     def _stages(self, id: str, condition: str) -> Iterator[tuple[str, Judgement]]:
         beta, alpha = (self.each(condition, f"half of {name} at") for name in ("A(α, β)", "A(α, α)"))
-        before, behind = (sum(sign * b < sign * a for b, a in zip(beta, alpha, strict=True)) for sign in (1, -1))
+        pairs = zip(beta, alpha, strict=True)
+        moved = [(b, a) for b, a in pairs if min(a, b) > 0]  # what is so at step 0 was not learned
+        before, behind = (sum(sign * b < sign * a for b, a in moved) for sign in (1, -1))
         steps = f"β at steps {_range(beta)}, α at {_range(alpha)}"
-        told = f"{before} before, {behind} after, {len(beta) - before - behind} at the same checkpoint; {steps}"
+        apart = f", {len(beta) - len(moved)} at step 0" if len(moved) < len(beta) else ""
+        told = f"{before} before, {behind} after, {len(moved) - before - behind} at the same checkpoint{apart}; {steps}"
         n = before + behind
         why = f"{n} runs at different checkpoints; fewer than {DECIDING} cannot decide" if n < DECIDING else ""
         if n == 0:
@@ -135,12 +138,13 @@ class Judge:
         yield "S-56", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=verdict, n=len(rank))
 
     def _above(self, id: str, condition: str, *metrics: str) -> tuple[str, Judgement]:
-        """Of several columns the one that is least above chance decides."""
-        lowest = min(self.above(condition, metric) for metric in metrics)
+        """All of several columns; the interval is that of the lowest."""
+        intervals = [self.above(condition, metric) for metric in metrics]
         named = "; ".join(f"{metric} {self.percent(condition, metric)}{self.last(condition, metric)}"
                           for metric in metrics)  # fmt: skip
         chance = self.chance(condition if condition == TRAIN else SUMMARY)
-        return id, Judgement(measured=f"{named}; {chance}", verdict=by_sign(lowest), interval=lowest)
+        verdict = all_of([by_sign(interval) for interval in intervals])
+        return id, Judgement(measured=f"{named}; {chance}", verdict=verdict, interval=min(intervals))
 
     def _agreement(self) -> Iterator[tuple[str, Judgement]]:
         yield self._above("S-02", CODE, COLUMNS[3])
@@ -150,14 +154,17 @@ class Judge:
         yield self._above("S-15", TRAIN, *COLUMNS[:3])
         yield self._above("S-36", SUMMARY, "A(β_count, β_uf)", "A(α, β_count)")
         yield self._above("S-37", SUMMARY, "A(α, Δ)")
-        low = min(self.between(KENDALL, metric) for metric in COLUMNS[:3])
+        taus = [self.between(KENDALL, metric) for metric in COLUMNS[:3]]
         ranked = [f"{metric.replace('A(', 'τ(')} {self.value(KENDALL, metric):.3f}" for metric in COLUMNS[:3]]
-        yield "S-13", Judgement(measured="; ".join(ranked), verdict=by_sign(low), interval=low)
-        gradient, left_out = self.above(CODE, COLUMNS[2]), self.above(SUMMARY, "A(Δ_loo, β_uf)")
+        yield (
+            "S-13",
+            Judgement(measured="; ".join(ranked), verdict=all_of([by_sign(tau) for tau in taus]), interval=min(taus)),
+        )
+        influences = self.above(CODE, COLUMNS[2]), self.above(SUMMARY, "A(Δ_loo, β_uf)")
         yield "O-07", Judgement(
             measured=f"by gradient {self.percent(CODE, COLUMNS[2])}{self.last(CODE, COLUMNS[2])}; by leaving out "
             f"{self.percent(SUMMARY, 'A(Δ_loo, β_uf)')}{self.last(SUMMARY, 'A(Δ_loo, β_uf)')}; {self.chance(SUMMARY)}",
-            verdict=by_sign(min(gradient, left_out)), interval=min(gradient, left_out),
+            verdict=all_of([by_sign(each) for each in influences]), interval=min(influences),
         )  # fmt: skip
         yield "S-53", self._rise_and_fall()
         if self.corpus == "sms_spam":
@@ -207,7 +214,7 @@ class Judge:
 
         star = np.array(self.each(CODE, "ξ*"))
         first, proxy, saliency = (np.array(self.each(CODE, f"ξ of {name}")) for name in COLUMNS[:3])
-        shown = [_never(values) for values in (first, proxy, saliency)]
+        shown = [never(values) for values in (first, proxy, saliency)]
         accuracy = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
         start = (accuracy.sum() - accuracy) / (len(accuracy) - 1)  # of the other runs, as ξ is
         frequent = self.value(SUMMARY, "most frequent class")
@@ -219,12 +226,14 @@ class Judge:
             verdict=_not_trivial(interval), interval=interval, n=len(reached),
             why="" if interval else f"ξ is reached with {len(reached)} of {len(first)} gold runs",
         )  # fmt: skip
-        a, b, c = (np.where(np.isnan(values), 1.0, values).mean() for values in (first, proxy, saliency))
-        verdict = HOLDS if b >= a and abs(c - a) <= 0.05 else DIFFERS
-        yield (
-            "S-12",
-            Judgement(measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", verdict=verdict),
-        )
+        a, b, c = (np.where(np.isnan(values), 1.0, values) for values in (first, proxy, saliency))
+        higher, near = mean_interval((b - a).tolist()), mean_interval((c - a).tolist())
+        not_lower = HOLDS if higher.low >= 0 else DIFFERS if higher.high < 0 else INCONCLUSIVE
+        reachable = not np.isnan(first).all()
+        yield "S-12", Judgement(
+            measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", interval=higher, n=len(first),
+            verdict=all_of([not_lower, by_margin(near, 0.05)]) if reachable else INCONCLUSIVE,
+        )  # fmt: skip
 
     def _sizes(self) -> Iterator[tuple[str, Judgement]]:
         data, spec = self.study.task.data, self.study.task.data.corpus
@@ -264,7 +273,7 @@ class Judge:
         for id, metric, best, margin in (("B-09", "loss", np.min, 0.03), ("O-02", "accuracy", np.max, 0.01)):
             ours, even = (best(self.metrics.curves(name, metric).values, axis=1) for name in (STANDARD, UNIFORM))
             if min(len(ours), len(even)) > 1:
-                gap = difference_interval(even.tolist(), ours.tolist())
+                gap = welch_interval(even.tolist(), ours.tolist())
                 measured = f"{even.mean():.4f} against {ours.mean():.4f}"
                 n = len(ours) + len(even)
                 yield id, Judgement(measured=measured, verdict=by_margin(gap, margin), interval=gap, n=n)
@@ -297,7 +306,7 @@ def _range(values: list[float], form: str = "g") -> str:
     return low if low == high else f"{low}-{high}"
 
 
-def _never(values: object) -> str:
+def never(values: object) -> str:
     """The mean of those that are reached, in %, and how many never are."""
     import numpy as np
 

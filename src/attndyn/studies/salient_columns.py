@@ -69,11 +69,14 @@ class Columns:
         return np.stack([each.cpu().numpy() for each in agreed])
 
     def by_code(self, name: str, take: Callable[[np.ndarray], np.ndarray] = highest) -> np.ndarray:
-        """[gold, seed, text], or [proxy, seed, text], at the checkpoint of each seed that `take` chooses."""
+        """[gold, seed, text], or [proxy, seed, text], at the checkpoint of each seed that `take` chooses; NaN where a
+        run would be compared with itself."""
         if name == COLUMNS[1]:
             return np.stack([take(self.uniform["β_px", i]) for i in range(len(self.part.proxies))])
         if name == COLUMNS[3]:
-            return np.stack([take(np.delete(self.probe["α", CODE, g], g, axis=0)) for g in self.golds])
+            found = np.stack([take(self.probe["α", CODE, g]) for g in self.golds]).astype(np.float64)
+            found[self.golds, self.golds] = np.nan  # the same place is the same run, whichever is gold
+            return found
         kind = "α" if name == COLUMNS[0] else "Δ"
         return np.stack([take(self.uniform[kind, CODE, g]) for g in self.golds])
 
@@ -107,10 +110,10 @@ class Columns:
         values = self.by_code(name) if reading == CODE else self.by_text(name)
         yield from entry(table, name, values, self.part.chance)
         if reading == CODE:
-            yield Row(table, 0, 0, name + LAST, float(self.by_code(name, final).mean()))
+            yield Row(table, 0, 0, name + LAST, float(np.nanmean(self.by_code(name, final))))
         of_golds = name != COLUMNS[1]
         if of_golds:
             yield from by_gold_run(table, name, values, self.seeds)
         for g, seed in enumerate(self.seeds):
-            threshold = float((values[g] if of_golds else values).mean())
+            threshold = float(np.nanmean(values[g] if of_golds else values))
             yield Row(table, seed, 0, f"ξ of {name}", float(xi(threshold, *self.others(g, reading))))

@@ -20,9 +20,9 @@ def entry(table: str, name: str, values: np.ndarray, chance: np.ndarray) -> Iter
     yield Row(table, 0, 0, f"{name} above high", above.high)
 
 
-def spread(table: str, name: str, values: np.ndarray) -> Iterator[Row]:
-    """The mean of [seed …, text] with its interval, for which every axis is drawn anew."""
-    interval = resampled(values.astype(np.float64))
+def spread(table: str, name: str, values: np.ndarray, judged: np.ndarray | None = None) -> Iterator[Row]:
+    """The mean of [seed …, text] with its interval, for which every axis is drawn anew; or that of others."""
+    interval = resampled((values if judged is None else judged).astype(np.float64))
     for ending, number in (("", np.nanmean(values)), (" low", interval.low), (" high", interval.high)):
         yield Row(table, 0, 0, name + ending, float(number))
 
@@ -34,7 +34,7 @@ def difference(name: str, first: np.ndarray, second: np.ndarray) -> Iterator[Row
 
 def by_gold_run(table: str, name: str, values: np.ndarray, seeds: list[int]) -> Iterator[Row]:
     """The mean of each gold run out of [gold, seed …, text]."""
-    for seed, mean in zip(seeds, values.reshape(len(values), -1).mean(axis=1), strict=True):
+    for seed, mean in zip(seeds, np.nanmean(values.reshape(len(values), -1), axis=1), strict=True):
         yield Row(f"{table}, by gold run", seed, 0, name, float(mean))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attndyn.report.parts import Cell, Table
-from attndyn.studies.salient_claims import Judge
+from attndyn.studies.salient_claims import Judge, never
 from attndyn.studies.salient_names import CODE, COLUMNS, KENDALL, STANDARD, SUMMARY, TEXT, TRAIN, VECTORS
 from attndyn.studies.salient_statements import HEADS, PUBLISHED_PARAMETERS, published
 
@@ -24,11 +24,8 @@ class Tables(Judge):
         return f"{100 * value:.2f} ({100 * spread.low:.2f}–{100 * spread.high:.2f})"
 
     def _mean(self, table: str, metric: str) -> Cell:
-        """Over the runs that have a value; "never" where none has."""
-        import numpy as np
-
-        values = np.array(self.each(table, metric))
-        return _cell(100 * float(np.nan if np.isnan(values).all() else np.nanmean(values)))
+        """Over the runs that have a value, and how many have none."""
+        return never(self.each(table, metric))
 
     def table_one(self) -> Table:
         rows: list[tuple[Cell, ...]] = []
@@ -69,7 +66,8 @@ class Tables(Judge):
             title="The same with Kendall's τ",
             caption=f"Mean τ over {self.value(KENDALL, 'texts'):.0f} texts, the first standard run as gold; ξ: the "
             "accuracy of the second where its α agrees with the gold α as well as that. A text in which τ is undefined "
-            "in a run (one of the two is constant) is left out there, and counted once.",
+            "in a run (one of the two is constant) is left out there, and counted once. τ is the largest over "
+            "checkpoints; for its interval each half of the texts is taken at the checkpoint that the other chooses.",
             columns=("", "τ", "low", "high", "ξ, %", "undefined"),
             rows=tuple(
                 (name.replace("A(", "τ("),

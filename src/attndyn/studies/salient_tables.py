@@ -30,7 +30,7 @@ from attndyn.models.layers import of_classes
 from attndyn.models.proxy import votes_of_words
 from attndyn.store.metrics import Row
 from attndyn.studies.kept import model_at
-from attndyn.studies.read_part import highest
+from attndyn.studies.read_part import chosen_apart, highest
 from attndyn.studies.salient_appendix import curves, rest, with_vectors
 from attndyn.studies.salient_columns import Columns
 from attndyn.studies.salient_entries import entry, spread
@@ -142,7 +142,7 @@ def kendall(part: Part) -> Iterator[Row]:
     curve = np.nanmean(attention, axis=2)
     for name, along in found.items():
         taus = highest(along)
-        yield from spread(KENDALL, name, taus)
+        yield from spread(KENDALL, name, taus, chosen_apart(along, np.arange(along.shape[2])))
         yield Row(KENDALL, 0, 0, f"{name} undefined", float(np.isnan(taus).any(axis=0).sum()))
         yield Row(KENDALL, 0, 0, f"ξ of {name}", float(xi(float(np.nanmean(taus)), curve, accuracy[[1]])))
     yield Row(KENDALL, 0, 0, "texts", float(len(range(0, len(part.pairs), every))))

@@ -82,7 +82,7 @@ class SalientWords(Study):
     uniform: int = 3
     """Runs under uniform attention."""
     blog: int | None = None
-    """Runs with the blog's linear scoring; if not given, 2 where the median text has under 100 words, else none."""
+    """Runs with the blog's linear scoring; if not given, 6 where the median text has under 100 words, else none."""
     proxies: int = 2
     """Runs of the bag-of-words proxy."""
     steps: int = 4000
@@ -140,7 +140,7 @@ class SalientWords(Study):
     def blogs(self) -> int:
         if self.blog is not None:
             return self.blog
-        return 2 if self.task.data.parts["train"].median < 100 else 0
+        return 6 if self.task.data.parts["train"].median < 100 else 0
 
     @cached_property
     def _twin(self) -> Twin:

@@ -20,11 +20,13 @@ from attndyn.measures.verdicts import (
 from attndyn.studies.base import Judgement
 from attndyn.studies.translation_names import (
     COLUMNS,
+    FALLEN,
     INFLATED,
     LINEAR,
     LINEAR_APART,
     LINK_CHANCE,
     RANKS,
+    RISEN,
     SHAPED,
     STANDARD,
     SUMMARY,
@@ -64,7 +66,7 @@ class Judge:
     def all(self) -> Iterator[tuple[str, Judgement]]:
         yield "S-01", self.stages()
         for id, name in (("S-02", COLUMNS[3]), ("S-08", COLUMNS[0]), ("S-09", COLUMNS[1]), ("S-10", COLUMNS[2])):
-            yield id, self.far_above(TOKEN, name)
+            yield id, self.far_above(TOKEN, name, n=self.study.uniform if id == "S-09" else self.study.seeds)
         start = self.metrics.curves(STANDARD, "attention entropy").values[:, 0]
         yield "S-03", Judgement(
             measured=f"entropy {start.mean():.4f} of 1 (lowest {start.min():.4f})", n=len(start),
@@ -85,7 +87,7 @@ class Judge:
             verdict=NOT_COMPARABLE,
         )  # fmt: skip
         yield "S-19", parameters()
-        yield "S-32", self.far_above(SUMMARY, "A(β_IBM, β_px)", more=("A(β_uf, β_IBM)", "A(β_IBM, β_uf)"))
+        yield "S-32", self.far_above(SUMMARY, "A(β_IBM, β_px)", n=1, more=("A(β_uf, β_IBM)", "A(β_IBM, β_uf)"))
         yield "S-49", three_words()
         if self.study.linear:
             yield "S-50", self.solved()
@@ -100,14 +102,14 @@ class Judge:
             interval=(100 * shaped.low, 100 * shaped.high), n=self.study.seeds, verdict=by_sign(shaped),
         )  # fmt: skip
 
-    def far_above(self, table: str, name: str, more: tuple[str, ...] = ()) -> Judgement:
-        """Against the chance level of the table's own part."""
+    def far_above(self, table: str, name: str, n: int, more: tuple[str, ...] = ()) -> Judgement:
+        """Against the chance level of the table's own part; `n` runs are drawn."""
         low, high = self.interval(table, name)
         chance = self.value(table, "chance")
         others = "".join(f"; {other} {100 * self.value(table, other):.1f}" for other in more)
         return Judgement(
             measured=f"{100 * self.value(table, name):.1f} against Â {100 * chance:.1f}{others}",
-            interval=(100 * low, 100 * high), n=self.study.seeds,
+            interval=(100 * low, 100 * high), n=n,
             verdict=by_sign(Interval(low - FAR * chance, high - FAR * chance)),
         )  # fmt: skip
 
@@ -184,7 +186,7 @@ class Judge:
 
     def columns_hold(self, *tables: str) -> Judgement:
         """By the agreement and by Kendall's τ."""
-        judged = [self.far_above(table, name) for table in tables for name in COLUMNS[:3]]
+        judged = [self.far_above(table, name, self.study.seeds) for table in tables for name in COLUMNS[:3]]
         judged += [self.ranks(table) for table in tables]
         found = [
             f"{table}: " + " / ".join(f"{100 * self.value(table, name):.1f}" for name in COLUMNS[:3])
@@ -237,17 +239,16 @@ class Judge:
         curves = self.metrics.curves(UNIFORM, COLUMNS[0])
         low, high = self.interval(SUMMARY, INFLATED)
         peak, last = curves.values.argmax(axis=1), len(curves.steps) - 1
-        verdict = INCONCLUSIVE
-        if (peak == last).all() or low > LITTLE:
-            verdict = DIFFERS
-        elif ((peak > 0) & (peak < last)).all() and high < LITTLE:
-            verdict = HOLDS
+        little = HOLDS if high < LITTLE else DIFFERS if low > LITTLE else INCONCLUSIVE
+        moves = [by_sign(self.interval(SUMMARY, name)) for name in (RISEN, FALLEN)]
+        verdict = DIFFERS if (peak == last).all() else all_of([*moves, little])
         found = ", ".join(
             f"{100 * row.max():.1f} at step {curves.steps[p]}" for row, p in zip(curves.values, peak, strict=True)
         )
         return Judgement(
             measured=f"largest {found}; at the end {100 * curves.last.mean():.1f}; the largest is "
-            f"{100 * self.value(SUMMARY, INFLATED):.1f} above the end",
+            f"{100 * self.value(SUMMARY, INFLATED):.1f} above the end; by pairs that did not choose it, it rises by "
+            f"{100 * self.value(SUMMARY, RISEN):.1f} and falls by {100 * self.value(SUMMARY, FALLEN):.1f}",
             interval=(100 * low, 100 * high), n=len(peak), verdict=verdict,
         )  # fmt: skip
 

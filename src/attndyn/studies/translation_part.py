@@ -108,7 +108,7 @@ class Pairs(ReadPart):
         """The mean of [run …, row] with its interval, and that of its distance from chance."""
         spread, above = (resampled(each, self.sentence) for each in (values, values - self.chance))
         for ending, number in (
-            ("", values.mean()), (" low", spread.low), (" high", spread.high),
+            ("", np.nanmean(values)), (" low", spread.low), (" high", spread.high),
             (" above low", above.low), (" above high", above.high),
         ):  # fmt: skip
             yield Row(table, 0, 0, name + ending, float(number))

@@ -93,8 +93,8 @@ STATEMENTS = (
         "S-13", "table 2 (A.4)",
         "the same conclusions with Kendall's τ",
         "not found",
-        "holds if τ(α, β_uf), τ(β_px, β_uf) and τ(Δ, β_uf) all lie above 0 with their intervals, differs if one "
-        "lies below, else inconclusive",
+        "holds if τ(α, β_uf), τ(β_px, β_uf) and τ(Δ, β_uf) all lie above 0 with their intervals, for which every "
+        "second pair is judged at the checkpoint that the others choose; differs if one lies below, else inconclusive",
     ),
     _statement(
         "S-14", "tables 3, 5, 7 (A.4)",
@@ -164,9 +164,10 @@ STATEMENTS = (
         "S-53", "A.7",
         "A(α, β_uf(τ)) rises, then falls; taking the maximum inflates it little",
         "direction",
-        "holds if the peak of every run under uniform attention is neither at its first nor at its last checkpoint and "
-        f"the interval of largest minus last lies below {100 * LITTLE:g} points, differs if all peak at the last one "
-        "or the interval lies above that, else inconclusive",
+        "rises and falls: at the checkpoint that every second pair chooses, the others lie above the first and above "
+        f"the last one; little: the interval of largest minus last lies below {100 * LITTLE:g} points. Holds if the "
+        "intervals say all three, differs if one says the contrary or all runs under uniform attention peak at the "
+        "last checkpoint, else inconclusive",
     ),
     _statement(
         "S-58", "A.8",

@@ -21,15 +21,17 @@ from attndyn.measures import verdicts
 from attndyn.measures.agreement import xi
 from attndyn.measures.translation import counts, of_counts
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import highest
+from attndyn.studies.read_part import chosen_apart, highest
 from attndyn.studies.translation_names import (
     COLUMNS,
     DICTIONARY,
+    FALLEN,
     INFLATED,
     LINEAR,
     LINEAR_APART,
     LINK_CHANCE,
     RANKS,
+    RISEN,
     SHAPED,
     STANDARD,
     SUMMARY,
@@ -111,12 +113,14 @@ class Columns:
         self.attention = part.agreeing(attention, STANDARD, "alpha")
 
     def column(self, name: str, measure: str) -> np.ndarray:
-        """[gold run, other run, row]; of the rows a mean is the entry."""
+        """[gold run, other run, row], NaN where a run would be compared with itself; the mean is the entry."""
         if name in COLUMNS[:3]:
             found = self.of_gold(self.uniform, SCORINGS[COLUMNS.index(name)], measure)
             return np.stack([highest(one) for one in found])
         golds = self.of_gold(self.probe, "alpha", measure)
-        return np.stack([highest(np.delete(one, g, axis=0)) for g, one in enumerate(golds)])
+        others = np.stack([highest(one) for one in golds]).astype(np.float32)
+        others[range(len(golds)), range(len(golds))] = np.nan  # the same place is the same run, whichever is gold
+        return others
 
     def of_gold(self, found: dict[Any, np.ndarray], scoring: str, measure: str) -> list[np.ndarray]:
         """What was found for a scoring of each gold run at its gold checkpoint; the proxy is the same for all."""
@@ -133,7 +137,7 @@ class Columns:
                 values = self.column(name, measure)
                 yield from part.entry(table, name, values)
                 for g, seed in enumerate(part.seeds):
-                    threshold = float(values[g if len(values) > 1 else 0].mean())
+                    threshold = float(np.nanmean(values[g if len(values) > 1 else 0]))
                     curve = np.delete(self.attention["alpha", g, int(self.gold[measure][g])], g, axis=0).mean(axis=2)
                     found = float(xi(threshold, curve, np.delete(performance, g, axis=0)))
                     yield Row(table, seed, 0, f"ξ of {name}", found)
@@ -150,8 +154,12 @@ class Columns:
         under, shaped = (self.column(name, "accuracy").astype(np.float32) for name in (COLUMNS[0], COLUMNS[3]))
         # [gold run, other standard run, run under uniform attention, row]
         yield from self.part.entry(SUMMARY, SHAPED, shaped[:, :, None] - under[:, None])
-        last = np.stack([found[:, -1] for found in self.of_gold(self.uniform, "alpha", "accuracy")])
+        along = self.of_gold(self.uniform, "alpha", "accuracy")
+        first, last = (np.stack([found[:, end] for found in along]).astype(np.float32) for end in (0, -1))
         yield from self.part.entry(SUMMARY, INFLATED, under - last)
+        peak = np.stack([chosen_apart(found, self.part.sentence) for found in along])
+        yield from self.part.entry(SUMMARY, RISEN, peak - first)
+        yield from self.part.entry(SUMMARY, FALLEN, peak - last)
 
     def _curves(self) -> Iterator[Row]:
         """A(α_gold, ·) along training: the mean over the golds of other runs."""
@@ -168,8 +176,9 @@ class Columns:
                     yield Row(STANDARD, seed, step, name, float(np.mean([found[g][i, j].mean() for g in others])))
 
     def _ranks(self) -> Iterator[Row]:
-        """Kendall's τ in place of the agreement, the largest over the checkpoints; on at most 1,000 positions. What two
-        performances choose alike is computed once."""
+        """Kendall's τ in place of the agreement, the largest over the checkpoints; on at most 1,000 positions. For the
+        interval every second pair is taken at the checkpoint that the others choose. What two performances choose alike
+        is computed once."""
         part = self.part
         every = -(-len(part.sentence) // RANKED)
         scorings: dict[Any, Tensor] = {"β_px": part.proxy}
@@ -180,7 +189,8 @@ class Columns:
         for measure in self.measures:
             for name, scoring in zip(RANKS, SCORINGS, strict=True):
                 best = np.stack([highest(found) for found in self.of_gold(taus, scoring, measure)])
-                interval = verdicts.resampled(best, groups)
+                apart = np.stack([chosen_apart(found, groups) for found in self.of_gold(taus, scoring, measure)])
+                interval = verdicts.resampled(apart, groups)
                 for ending, number in (
                     ("", np.nanmean(best)), (" low", interval.low), (" high", interval.high),
                     (" undefined", np.isnan(best).sum()),

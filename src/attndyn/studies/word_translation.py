@@ -25,6 +25,7 @@ from attndyn.studies.translation_names import LINEAR, LINK_CHANCE, STANDARD, SUM
 from attndyn.studies.translation_page import Tables
 from attndyn.studies.translation_statements import STATEMENTS
 from attndyn.studies.translation_study import TranslationStudy
+from attndyn.tasks.corpora import CORPORA, SHORT, STAND_IN
 from attndyn.tasks.corpus import loaded
 from attndyn.training.condition import Condition
 
@@ -93,7 +94,9 @@ class WordTranslation(TranslationStudy):
         other = [name for name in sizes if getattr(self, name) != getattr(paper, name)]
         notes = [f"not the published {' and '.join(other)}: direction only"] if other else []
         if self.corpus not in LOGGED:
-            notes.append("no logged row for this corpus: direction only")
+            known = CORPORA.get(SHORT.get(self.corpus, self.corpus))
+            stands_in = known is not None and known.caveat.startswith(STAND_IN)
+            notes.append(STAND_IN if stands_in else "no logged row for this corpus: direction only")
         notes += filter(None, [cast("PieceExamples", loaded(self.task)).note])
         return "; ".join(notes)
 
