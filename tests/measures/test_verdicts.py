@@ -138,6 +138,11 @@ def test_the_interval_of_a_mean_is_students() -> None:
         verdicts.mean_interval([1.0])
 
 
+def test_one_mean_of_several_has_a_wider_interval() -> None:
+    one, of_six = (verdicts.mean_interval([1.0, 2.0, 3.0], tries=tries) for tries in (1, 6))
+    assert of_six.high - 2 == pytest.approx((one.high - 2) * 10.886 / 4.3027, rel=1e-3)  # t(2) at 1 − .05/12
+
+
 def test_the_interval_of_a_mean_ends_where_the_values_do() -> None:
     ranks = [0.95, -0.2, 0.98]
     free, bounded = verdicts.mean_interval(ranks), verdicts.mean_interval(ranks, -1.0, 1.0)

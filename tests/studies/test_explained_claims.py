@@ -29,6 +29,7 @@ def importance(
     taus: Mapping[str, tuple[float, float]] | None = None,
     gaps: Mapping[str, tuple[float, float]] | None = None,
     scores: Sequence[float] = (0.8, 0.78, 0.9),
+    noise: Sequence[float] = (-1e-3, 0.0, 1e-3),
 ) -> Metrics:
     """As published on SST, unless another interval is given."""
     known = {GRADIENT: (0.33, 0.37), LEFT_OUT: (0.27, 0.31)} | dict(taus or {})
@@ -42,7 +43,8 @@ def importance(
     rows += [Row(SUMMARY, 0, 0, name, 0.4) for name in ("A(α, Δ) by gradient", "A(α, Δ) by leaving out", "chance")]
     for name in (GRADIENT, LEFT_OUT, BOTH):
         rows += [Row(BILSTM, 0, 0, name, 0.3), Row(BILSTM, 0, 0, f"{name} significant", 0.5)]
-    rows += [Row(BILSTM, 0, 0, name, value) for name, value in zip(SCORES, scores, strict=True)]
+    for seed, more in enumerate(noise):
+        rows += [Row(BILSTM, seed, 0, name, value + more) for name, value in zip(SCORES, scores, strict=True)]
     return Metrics(to_table(rows))
 
 
@@ -93,8 +95,18 @@ def test_strong_is_above_one_half(ends: tuple[float, float], verdict: str) -> No
 def test_scores_are_compared_one_by_one() -> None:
     assert judged(importance())["J-04"].verdict == "holds"
     assert judged(importance(scores=(0.8, 0.78, 0.86)))["J-04"].verdict == "differs"  # the AUC alone
+    apart = judged(importance(scores=(0.8, 0.78, 0.86)))["J-04"].interval
+    assert apart == mean_interval([0.859 - 0.902, 0.86 - 0.902, 0.861 - 0.902])
     smaller = FeatureImportance(width=100)
     assert judged(importance(), smaller)["J-04"].verdict == "not comparable"
+
+
+@pytest.mark.usefixtures("published")
+def test_scores_that_seeds_scatter_are_not_decided() -> None:
+    found = judged(importance(noise=(-0.05, 0.0, 0.05)))["J-04"]
+    assert (found.verdict, found.n) == ("inconclusive", 3)
+    one = judged(importance(noise=(0.0,)))["J-04"]
+    assert (one.verdict, one.interval, one.why) == ("inconclusive", None, "one seed")
 
 
 @pytest.mark.usefixtures("published")
@@ -194,7 +206,9 @@ def test_seeds_vary_or_not(seeds: float, verdict: str) -> None:
 
 @pytest.mark.parametrize(("guided", "verdict"), [(0.9, "holds"), (0.7, "differs"), (0.8, "inconclusive")])
 def test_the_bases_attention_helps_or_not(guided: float, verdict: str) -> None:
-    assert decided(deceit(guided=guided))["W-03"].verdict == verdict
+    found = decided(deceit(guided=guided))["W-03"]
+    assert found.verdict == verdict
+    assert found.interval == welch_interval([guided + 1e-3 * n for n in range(3)], [0.8, 0.801, 0.802])
 
 
 @pytest.mark.parametrize(
@@ -241,7 +255,8 @@ def test_what_is_shown_of_the_deceivers_is_the_farthest_strength_that_holds() ->
     lost, spread = (0.7, 0.71, 0.72), (0.795, 0.76, 0.83)
     found = decided(deceit({0.1: spread}))["O-03"]
     assert (found.verdict, found.measured.split(":")[0]) == ("holds", "λ 0.01")
-    assert found.interval == welch_interval((0.80, 0.802, 0.798), [0.8 + 1e-3 * (n % 3 - 1) for n in range(8)], 3)
+    gaps = [value - base for value, base in zip((0.80, 0.802, 0.798), (0.799, 0.8, 0.801), strict=True)]
+    assert found.interval == pytest.approx(mean_interval(gaps, tries=3))
     assert decided(deceit())["O-03"].measured.startswith("λ 0.1: JSD 0.610, TVD 0.160, accuracy 0.8000")
     none = decided(deceit(dict.fromkeys(LAMBDAS, lost)))["O-03"]
     assert (none.verdict, none.measured.split(":")[0]) == ("differs", "λ 0.1")
@@ -255,11 +270,36 @@ def test_what_is_shown_of_the_deceivers_is_the_farthest_strength_that_holds() ->
 
 def test_the_best_of_several_strengths_is_corrected_for() -> None:
     """At 95 % the interval of one λ lies above −.02, and with three to choose from it does not."""
-    values, base = (0.8, 0.7905, 0.81), [0.8 + 1e-3 * (n % 3 - 1) for n in range(8)]
-    narrow, wide = (welch_interval(values, base, tries).low for tries in (1, 3))
-    values = tuple(value - 0.02 - (narrow + wide) / 2 for value in values)
-    assert welch_interval(values, base).low > -0.02 > welch_interval(values, base, 3).low
+    gaps = (0.0, -0.0095, 0.01)
+    narrow, wide = (mean_interval(gaps, tries=tries).low for tries in (1, 3))
+    gaps = tuple(value - 0.02 - (narrow + wide) / 2 for value in gaps)
+    assert mean_interval(gaps).low > -0.02 > mean_interval(gaps, tries=3).low
+    values = tuple(gap + base for gap, base in zip(gaps, (0.799, 0.8, 0.801), strict=True))
     assert decided(deceit(dict.fromkeys(LAMBDAS, values)))["O-03"].verdict == "inconclusive"
+
+
+def test_an_adversary_is_compared_with_its_own_base() -> None:
+    """Bases far apart, each of whose adversaries loses the same; and the other way round."""
+    bases, lost = (0.7, 0.8, 0.9), (0.699, 0.798, 0.897)
+    rows = [Row(**row) for row in deceit(dict.fromkeys(LAMBDAS, lost)).table.to_pylist()]
+
+    def beside(bases: Sequence[float]) -> Judgement:
+        changed = [row._replace(value=bases[row.replica]) if (row.condition, row.metric) == (BILSTM, "test accuracy")
+                   and row.replica < 3 else row for row in rows]  # fmt: skip
+        return decided(Metrics(to_table(changed)))["O-03"]
+
+    assert beside(bases).verdict == "holds"
+    assert beside(bases).measured.endswith("accuracy 0.7980 against 0.8000 of their bases")
+    assert beside(bases[::-1]).verdict == "inconclusive"
+
+
+def test_no_two_adversaries_have_the_same_seed() -> None:
+    study = DeceptiveAttention()
+    assert (study.adversaries, study.followed, study.guides, study.averages) == (8, 8, 8, 8)
+    seeds = [seed for one in (study, replace(study, guided=False)) for condition in one.conditions()
+             for seed in condition.seeds]  # fmt: skip
+    assert len(set(seeds)) == len(seeds)
+    assert all(condition.seeds[0] % 8 == 0 for condition in study.deceivers())
 
 
 @pytest.mark.parametrize(

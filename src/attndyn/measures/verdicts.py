@@ -40,14 +40,17 @@ def fisher(a: int, n_a: int, b: int, n_b: int, alternative: str = "two-sided") -
     return float(fisher_exact([[a, n_a - a], [b, n_b - b]], alternative=alternative).pvalue)
 
 
-def mean_interval(values: Sequence[float], least: float = -math.inf, most: float = math.inf) -> Interval:
-    """Student's interval of the mean over runs, of values that lie between `least` and `most`."""
+def mean_interval(
+    values: Sequence[float], least: float = -math.inf, most: float = math.inf, tries: int = 1
+) -> Interval:
+    """Student's interval of the mean over runs, of values that lie between `least` and `most`; one of so many `tries`,
+    as in `welch_interval`."""
     import numpy as np
     from scipy.special import stdtrit
 
     if len(values) < 2:
         raise ValueError("the interval of a mean needs at least two runs")
-    half = float(stdtrit(len(values) - 1, 1 - LEVEL / 2) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    half = float(stdtrit(len(values) - 1, 1 - LEVEL / tries / 2) * np.std(values, ddof=1) / np.sqrt(len(values)))
     mean = float(np.mean(values))
     return Interval(max(mean - half, least), min(mean + half, most))
 

@@ -61,7 +61,7 @@ class DeceptiveAttention(Explained):
 
     lambdas: tuple[float, ...] = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
     """What the divergence of attention counts beside that of the answers; at least 0."""
-    adversaries: int = 5
+    adversaries: int = 8
     """Adversaries for each λ: the first of the first base model, the second of the second."""
     reversed: int = 3
     """Adversaries for each λ that maximise KL(base ‖ adversary), as on the slides; 0: none. The others maximise
@@ -72,7 +72,7 @@ class DeceptiveAttention(Explained):
     """Most steps of an adversary."""
     guided: bool = True
     """Also train models that read each word for itself under given attention."""
-    guides: int = 3
+    guides: int = 8
     """Of these, for each kind of attention."""
     guide: float = 0.01
     """λ of the adversary whose attention is given."""

@@ -18,7 +18,6 @@ from attndyn.measures.verdicts import (
     all_of,
     by_margin,
     by_sign,
-    difference_interval,
     mean_interval,
     welch_interval,
 )
@@ -76,7 +75,7 @@ class Found:
     def gap(self, condition: str, other: str, metric: str = ACCURACY) -> Interval | None:
         """The interval over runs of the first minus the second, where both have two runs."""
         first, second = (self.values(one, metric) if one in self.metrics else [] for one in (condition, other))
-        return difference_interval(first, second) if min(len(first), len(second)) > 1 else None
+        return welch_interval(first, second) if min(len(first), len(second)) > 1 else None
 
     def best_deceiver(self) -> float:
         """The λ with the largest JSD among those that keep the accuracy; if none does, the one that keeps most."""
@@ -138,7 +137,7 @@ def _uniform(found: Found) -> Iterator[tuple[str, Judgement]]:
     yield "W-01", Judgement(measured=measured, verdict=verdict, interval=gap, n=n)
     yield "O-02", Judgement(measured=measured, verdict=by_margin(gap, COSTS_NOTHING), interval=gap, n=n)
     losses = [found.metrics.curves(name, "loss").values.min(axis=1).tolist() for name in (UNIFORM, BILSTM)]
-    loss = difference_interval(losses[0], losses[1])
+    loss = welch_interval(losses[0], losses[1])
     measured = f"{sum(losses[0]) / len(losses[0]):.4f} against {sum(losses[1]) / len(losses[1]):.4f}"
     yield "B-09", Judgement(measured=measured, verdict=by_margin(loss, SAME_LOSS), interval=loss, n=n)
 
@@ -210,21 +209,21 @@ def _alone(found: Found) -> Judgement:
 
 
 def _elsewhere(found: Found) -> Judgement:
-    study, base = found.study, found.values(BILSTM, ACCURACY)
+    study, own = found.study, followed_accuracy(found)
     limit = max(found.values(SEEDS, "JSD"))
     away = [lam for lam in study.lambdas if found.at(lam, "JSD") > limit]
     gaps: dict[float, Interval] = {}
     if study.adversaries > 1:
-        gaps = {lam: welch_interval(found.values(adversary("adversary-base", lam), ACCURACY), base, len(study.lambdas))
-                for lam in away}  # fmt: skip
+        lost = zip(study.lambdas, (found.along(ACCURACY) - own[:, None]).T.tolist(), strict=True)
+        gaps = {lam: mean_interval(values, tries=len(study.lambdas)) for lam, values in lost if lam in away}
     kept = {lam: by_sign(Interval(gap.low + KEPT, gap.high + KEPT)) for lam, gap in gaps.items()}
     holding = [lam for lam, verdict in kept.items() if verdict == HOLDS]
     lam = found.farthest(holding or away or study.lambdas)
-    lost = not away or set(kept.values()) == {DIFFERS}
+    none = not away or set(kept.values()) == {DIFFERS}
     return Judgement(
         measured=f"λ {lam:g}: JSD {found.at(lam, 'JSD'):.3f}, TVD {found.at(lam, 'TVD'):.3f}, accuracy "
-        f"{found.at(lam, ACCURACY):.4f} against {sum(base) / len(base):.4f}",
-        verdict=HOLDS if holding else DIFFERS if lost else INCONCLUSIVE, interval=gaps.get(lam), n=study.adversaries,
+        f"{found.at(lam, ACCURACY):.4f} against {own.mean():.4f} of their bases",
+        verdict=HOLDS if holding else DIFFERS if none else INCONCLUSIVE, interval=gaps.get(lam), n=study.adversaries,
         why="" if away else f"no λ attends farther away than the farthest other seed (JSD {limit:.3f})",
     )  # fmt: skip
 
@@ -241,9 +240,14 @@ def _against_influence(found: Found) -> Judgement:
     )  # fmt: skip
 
 
+def followed_accuracy(found: Found) -> np.ndarray:
+    """Of the base that each adversary of a λ follows."""
+    study, bases = found.study, found.values(BILSTM, ACCURACY)
+    return np.array([bases[n % study.followed] for n in range(study.adversaries)])
+
+
 def reached(found: Found) -> Reach:
     """How far each adversary's base can be left at the same accuracy (KL(adversary ‖ base))."""
-    study, bases = found.study, found.values(BILSTM, ACCURACY)
-    wanted = np.array([bases[n % study.followed] for n in range(study.adversaries)])
     jsd, tvd, accuracy = (found.along(name) for name in ("JSD", "TVD", ACCURACY))
-    return reach(jsd, tvd, accuracy, wanted, tuple(found.values(SEEDS, name) for name in ("JSD", "TVD")))
+    others = tuple(found.values(SEEDS, name) for name in ("JSD", "TVD"))
+    return reach(jsd, tvd, accuracy, followed_accuracy(found), others)

@@ -38,8 +38,8 @@ STATEMENTS = (
               f"losses on the development texts lies within ±{SAME_LOSS}"),
     Statement(id="O-03", source=f"{SLIDES}, deceptive attention", statement="a model trained on TVD − λ KL attends "
               "elsewhere without losing accuracy", published="direction", rule="at some λ the mean JSD from the base "
-              "is larger than that of any other seed, and Student's interval, over runs, of test accuracy minus that "
-              f"of the base models lies above −{KEPT}; the intervals of all λ hold together at 95 % (Bonferroni), as "
+              "is larger than that of any other seed, and Student's interval, over adversaries, of test accuracy minus "
+              f"that of the own base lies above −{KEPT}; the intervals of all λ hold together at 95 % (Bonferroni), as "
               "the best one is taken. Differs if at every λ with such a JSD it lies below, or no λ has such a JSD. "
               "Measured: the largest JSD at which it holds; if it does at none, the largest JSD"),
     Statement(id="O-04", source=f"{SLIDES}, deceptive attention", statement="its attention is anti-correlated with "

@@ -66,7 +66,7 @@ class Explained(Study):
     """Only texts of fewer words; if not given, the authors' limit for the corpus."""
     seeds: int = 8
     """BiLSTM classifiers; the first is the base, or the first few are the bases."""
-    averages: int = 3
+    averages: int = 8
     """Classifiers that read each word for itself."""
     epochs: int = 8
     """Of training; the best one on the development texts is kept."""
