@@ -3,7 +3,7 @@
 Names are folders of docs/results; `a+b` runs b after a (one that builds on the other). At most N such chains run at the
 same time, started at least S seconds after each other (each study takes half of the GPU memory that is free when it
 starts). Runs lie in runs/, as always; finished ones are not run again. `--pack FILE.tar.xz` collects what
-`attndyn report` and `record.py` need, in a folder for each name.
+`attndyn report` and `record.py` need, in a folder for each name, and NAME-needs-N for each run that it builds on.
 """
 
 import argparse
@@ -27,14 +27,15 @@ def command(name: str) -> list[str]:
     return shlex.split(json.loads((HERE / name / "run.json").read_text(encoding="utf-8"))["command"])[2:]
 
 
-def folder(name: str) -> Path:
+def folders(name: str) -> list[Path]:
+    """Of the run, and of those that it needs."""
     from attndyn.options import parse_run
     from attndyn.studies import find
     from attndyn.verbs import default_folder
 
     study, *words = command(name)
     options, declared = parse_run(find(study), words)
-    return default_folder(declared, options.scale)
+    return [default_folder(one, options.scale) for one in (declared, *declared.needs())]
 
 
 def chain(names: list[str], begun: float, failed: list[str]) -> None:
@@ -52,11 +53,17 @@ def chain(names: list[str], begun: float, failed: list[str]) -> None:
 
 
 def pack(names: list[str], path: Path) -> None:
+    """The runs that are needed, too: a run that fails at its last stage leaves these."""
     with tarfile.open(path, "w:xz") as tar:
         for name in names:
-            if (folder(name) / "claims.json").exists():
-                tar.add(folder(name), name, filter=lambda m: None if set(Path(m.name).parts) & set(HEAVY) else m)
+            for number, folder in enumerate(folders(name)):
+                if (folder / "claims.json").exists():
+                    tar.add(folder, f"{name}-needs-{number}" if number else name, filter=light)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
+
+
+def light(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if set(Path(member.name).parts) & set(HEAVY) else member
 
 
 def main() -> None:

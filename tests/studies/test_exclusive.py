@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 
 from attndyn.errors import UserError
-from attndyn.studies.exclusive import COLUMNS, TABLE, TAGGING, Reach, classifiers, judged, reach, recorded
+from attndyn.measures.verdicts import welch_interval
+from attndyn.studies.exclusive import (
+    COLUMNS,
+    TABLE,
+    TAGGING,
+    Reach,
+    classifiers,
+    judged,
+    left_out,
+    of_seeds,
+    reach,
+    recorded,
+    stable,
+)
 from attndyn.studies.strengths import as_step, check_apart
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "data" / "exclusive.py"
@@ -27,12 +40,12 @@ def test_the_furthest_adversary_counts_that_keeps_its_score() -> None:
     jsd = np.array([[0.1, 0.5, 0.3, 0.6], [0.2, 0.4, 0.6, 0.65], [0.2, 0.4, 0.6, 0.65]])
     scores = np.array([[0.9, 0.88, 0.9, 0.7], [0.9, 0.9, 0.9, 0.9], [0.8, 0.8, 0.8, 0.8]])
     found = reach(jsd, jsd / 2, scores, np.array([0.895, 0.9, 0.9]), ([0.1, 0.3], [0.2, 0.2]))
-    assert found == Reach((0.5, 0.65, 0.0), (0.25, 0.325, 0.0), 0.2, 0.2)
+    assert found == Reach((0.5, 0.65, 0.0), (0.25, 0.325, 0.0), (0.1, 0.3), (0.2, 0.2))
     assert found.room == pytest.approx([0.3, 0.45, -0.2])
 
 
 def at(room: float, spread: float = 0.01) -> Reach:
-    return Reach((0.2 + room - spread, 0.2 + room, 0.2 + room + spread), (0.1,) * 3, 0.2, 0.1)
+    return Reach((0.2 + room - spread, 0.2 + room, 0.2 + room + spread), (0.1,) * 3, (0.2,), (0.1,))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +65,7 @@ def test_all_corpora_decide_together(rooms: tuple[float, float], verdict: str) -
 
 def test_other_sizes_and_single_seeds_decide_nothing() -> None:
     assert judged(at(0.1), {"one": at(0.4)}, 3, comparable=False).verdict == "not comparable"
-    lone = Reach((0.6,), (0.1,), 0.2, 0.1)
+    lone = Reach((0.6,), (0.1,), (0.2,), (0.1,))
     assert judged(at(0.1), {"one": lone}, 1, comparable=True).verdict == "inconclusive"
 
 
@@ -61,6 +74,49 @@ def test_what_is_recorded_does_not_decide() -> None:
     found = judged(recorded()[TAGGING], classifiers(), 5, comparable=True)
     assert found.verdict == "inconclusive"
     assert "seeds do not decide on 20 Newsgroups, IMDB" in found.why
+
+
+def seeds_at(*jsd: float) -> Reach:
+    return Reach((0.6,) * 3, (0.1,) * 3, jsd, (0.1,))
+
+
+TAGGERS = seeds_at(0.19, 0.2, 0.2, 0.2, 0.21)
+
+
+@pytest.mark.parametrize(
+    ("two", "verdict"), [(0.4, "holds"), (0.1, "differs"), (0.2, "inconclusive"), (0.215, "inconclusive")]
+)
+def test_a_tagger_is_more_stable_if_it_is_on_every_corpus(two: float, verdict: str) -> None:
+    noise = (0.01, -0.01, 0.0, 0.0, 0.01, 0.01, -0.01, 0.0)
+    classification = {
+        "one": seeds_at(*(0.3 + more for more in noise)),
+        "two": seeds_at(*(two + more for more in noise)),
+    }
+    found = stable(TAGGERS, classification, 5, comparable=True, why="uniform")
+    assert (found.verdict, found.n) == (verdict, 5)
+    assert found.why == ("seeds do not decide on two; uniform" if verdict == "inconclusive" else "uniform")
+    assert found.interval is not None
+    others = classification["two" if two < 0.3 else "one"].others_jsd[1::2]  # no two of which share a seed
+    assert found.interval == welch_interval(others, left_out(TAGGERS.others_jsd))
+    assert stable(TAGGERS, classification, 5, comparable=False).verdict == "not comparable"
+
+
+def test_how_stable_classifiers_are_is_not_known_from_a_mean() -> None:
+    found = stable(TAGGERS, {"one": seeds_at(0.4), "two": seeds_at(*(0.4, 0.41) * 4)}, 5, comparable=True)
+    assert (found.verdict, found.interval) == ("inconclusive", None)
+    assert found.why.startswith("single pairs of seeds are not recorded on one")
+    few = stable(seeds_at(0.2, 0.2), {"two": seeds_at(*(0.4, 0.41) * 4)}, 2, comparable=True)
+    assert few.why.startswith("too few seeds")
+
+
+def test_every_seed_counts_once_although_it_is_in_many_pairs() -> None:
+    """Pairs (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3) of seeds that each add a value of their own: the values of
+    the jackknife are the two of every pair."""
+    own = np.array([0.1, 0.2, 0.4, 0.5])
+    pairs = [own[a] + own[b] for a, b in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
+    means = of_seeds(pairs, 4)
+    assert means[0] == pytest.approx(np.mean(pairs[:3]))
+    assert left_out(means) == pytest.approx(2 * own)
 
 
 @pytest.mark.parametrize("lambdas", [(), (0.1, 0.1), (0.1, 0.100001)])

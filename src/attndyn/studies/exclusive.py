@@ -1,8 +1,9 @@
 """How far attention can move while the answers stay right: where `deceptive-attention` and `tagger-adversary` meet.
 
 Both train adversaries beside base models over a range of λ. What a seed can reach is judged here by one rule for both,
-so that a tagger can be compared with classifiers (Y-07). One study trains only one side; the other side is what was
-recorded at paper scale, in data/exclusive.csv (written by docs/data/exclusive.py out of docs/results).
+so that a tagger can be compared with classifiers (Y-07); so can how far two seeds are from each other (Y-08). One study
+trains only one side; the other side is what was recorded at paper scale, in data/exclusive.csv (written by
+docs/data/exclusive.py out of docs/results).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE, by_sign, welch_interval
+from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE, all_of, by_sign, welch_interval
 from attndyn.studies.base import Judgement, Statement
 
 KEPT = 0.02
@@ -43,8 +45,17 @@ class Reach:
 
     jsd: tuple[float, ...]
     tvd: tuple[float, ...]
-    seeds_jsd: float
-    seeds_tvd: float
+    others_jsd: tuple[float, ...]
+    """Of each seed: a classifier's from the seed before it, a tagger's from all others on average."""
+    others_tvd: tuple[float, ...]
+
+    @property
+    def seeds_jsd(self) -> float:
+        return float(np.mean(self.others_jsd))
+
+    @property
+    def seeds_tvd(self) -> float:
+        return float(np.mean(self.others_tvd))
 
     @property
     def room(self) -> list[float]:
@@ -65,24 +76,59 @@ def reach(
     rows, any_kept = np.arange(len(jsd)), kept.any(axis=1)
     # the base itself keeps its score, where no adversary does
     far, moved = (np.where(any_kept, values[rows, furthest], 0.0).tolist() for values in (jsd, tvd))
-    return Reach(tuple(far), tuple(moved), *(float(np.mean(values)) for values in seeds))
+    return Reach(tuple(far), tuple(moved), *map(tuple, seeds))
 
 
 @cache
 def recorded() -> dict[str, Reach]:
-    """By corpus, what was recorded at paper scale."""
+    """By corpus, what was recorded at paper scale. A cell is empty where a corpus has more of one than of the other."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     found = {}
     for corpus in dict.fromkeys(row["corpus"] for row in rows):
         own = [row for row in rows if row["corpus"] == corpus]
-        jsd, tvd = (tuple(float(row[name]) for row in own) for name in ("JSD", "TVD"))
-        found[corpus] = Reach(jsd, tvd, *(float(own[0][f"{name} of another seed"]) for name in ("JSD", "TVD")))
+        found[corpus] = Reach(*(tuple(float(row[name]) for row in own if row[name]) for name in COLUMNS[2:]))
     return found
 
 
 def classifiers() -> dict[str, Reach]:
     return {corpus: one for corpus, one in recorded().items() if corpus != TAGGING}
+
+
+def of_seeds(pairs: Sequence[float], seeds: int) -> list[float]:
+    """For each seed the mean over its pairs, out of those of all seeds in the order of `combinations`."""
+    found = np.zeros(seeds)
+    for pair, value in zip(combinations(range(seeds), 2), pairs, strict=True):
+        found[list(pair)] += value
+    return (found / (seeds - 1)).tolist()
+
+
+def left_out(means: Sequence[float]) -> list[float]:
+    """The pseudo-values of the jackknife, one for each seed, of the mean over all pairs, out of `of_seeds`. Each pair
+    counts for two seeds, so that the means themselves scatter half as much as the seeds make the mean over pairs do."""
+    n, mean = len(means), float(np.mean(means))
+    return [(2 * (n - 1) * value - n * mean) / (n - 2) for value in means]
+
+
+def stable(tagging: Reach, classification: Mapping[str, Reach], n: int, comparable: bool, why: str = "") -> Judgement:
+    """Y-08; the classifiers are recorded. Of these every second one counts in the interval: neighbours share a seed."""
+    told = "; ".join(f"{name} {one.seeds_jsd:.3f}" for name, one in classification.items())
+    measured = f"JSD of two seeds: tagging {tagging.seeds_jsd:.3f}; {told}"
+    if not comparable:
+        why = f"these sizes are not those of the classifiers, which were recorded at paper scale; {why}"
+        return Judgement(measured=measured, verdict=NOT_COMPARABLE, n=n, why=why)
+    single = [name for name, one in classification.items() if len(one.others_jsd) < 4]
+    if single or len(tagging.others_jsd) < 3:
+        lacking = f"single pairs of seeds are not recorded on {', '.join(single)}" if single else "too few seeds"
+        return Judgement(measured=measured, verdict=INCONCLUSIVE, n=n, why=f"{lacking}; {why}")
+    own = left_out(tagging.others_jsd)
+    gaps = {name: welch_interval(one.others_jsd[1::2], own) for name, one in classification.items()}
+    found = {name: by_sign(gap) for name, gap in gaps.items()}
+    undecided = [name for name, one in found.items() if one == INCONCLUSIVE]
+    return Judgement(
+        measured=measured, verdict=all_of(list(found.values())), interval=min(gaps.values()), n=n,
+        why=(f"seeds do not decide on {', '.join(undecided)}; " if undecided else "") + why,
+    )  # fmt: skip
 
 
 def judged(tagging: Reach, classification: Mapping[str, Reach], n: int, comparable: bool) -> Judgement:
