@@ -248,6 +248,15 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert "cannot write" in err
 
 
+def test_a_full_gpu_is_known_by_the_error_behind_the_last_one() -> None:
+    from attndyn.cli import is_full
+
+    broken = RuntimeError("CUDA error: operation failed due to a previous error during capture")
+    assert not is_full(broken)
+    broken.__context__ = RuntimeError("CUDA out of memory. Tried to allocate 16.00 GiB.")
+    assert is_full(broken)
+
+
 def test_a_folder_below_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     code, _, err = call(capsys, "run", "copying", *TINY, "--out", tmp_path / "file" / "run")

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         where = f"{error.filename}: " if error.filename else ""
         stop(f"{where}{error.strerror or error}; what was saved before is untouched", 1)
     except RuntimeError as error:
-        if not any(sign in str(error) for sign in FULL):
+        if not is_full(error):
             raise
         stop(
             "the memory of the GPU is full (nvidia-smi shows which programs hold some of it); what was saved before is "
@@ -45,6 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except KeyboardInterrupt:
         stop("stopped; the same command again continues from here", 130)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a GPU had no memory left. What meets that while a graph is recorded breaks off the recording, too, and
+    it is this second error that arrives here."""
+    return error is not None and (any(sign in str(error) for sign in FULL) or is_full(error.__context__))
 
 
 def stop(sentence: object, code: int) -> None:
