@@ -12,6 +12,7 @@ import torch
 from attndyn.cli import main
 from attndyn.errors import UserError
 from attndyn.store.metrics import Metrics, Row, to_table
+from attndyn.studies.exclusive import classifiers
 from attndyn.studies.tagger_adversary import TaggerAdversary
 from attndyn.studies.tagger_claims import Judge
 from attndyn.studies.tagger_compare import matched
@@ -120,7 +121,7 @@ def test_the_published_stopping_looks_at_the_test_sentences() -> None:
 def test_taggers_are_compared_with_the_recorded_classifiers(jsd: Callable[[float], float], verdict: str) -> None:
     found = Judge(PAPER, made(lambda seed, strength: SUDDEN[strength], jsd=jsd)).exclusive()
     assert found.verdict == verdict
-    assert "SST: JSD 0.687" in found.measured
+    assert f"SST: JSD {np.mean(classifiers()['SST'].jsd):.3f}" in found.measured
     assert "IMDB" in found.measured
     assert found.n == 5
 
@@ -171,7 +172,8 @@ def test_how_useful_attention_is_comes_with_the_lowest_interval() -> None:
 
 def test_how_stable_attention_is_is_told_beside_uniform_attention() -> None:
     found = Judge(PAPER, made(lambda seed, strength: SUDDEN[strength])).stable()
-    assert found.measured.startswith("JSD of two seeds: tagging 0.250; SST 0.275; AG News 0.234")
+    others = [f"{name} {classifiers()[name].seeds_jsd:.3f}" for name in ("SST", "AG News")]
+    assert found.measured.startswith(f"JSD of two seeds: tagging 0.250; {'; '.join(others)}")
     assert "from uniform attention 0.350; two seeds head by head, as numbered, 0.400" in found.why
     small = Judge(STUDY, made(lambda seed, strength: SUDDEN[strength])).stable()
     assert (small.verdict, small.n) == ("not comparable", 5)
@@ -198,8 +200,9 @@ def test_the_finding_names_the_last_strength_before_any_break() -> None:
 
 def test_the_plane_holds_the_recorded_classifiers_at_paper_scale() -> None:
     points = list(recorded_points())
-    assert len(points) == 4 * 3 + 4
-    assert ("classifiers, another seed", "SST", 0.275, 0.193) in points
+    every = classifiers()
+    assert len(points) == sum(len(one.jsd) for one in every.values()) + len(every)
+    assert ("classifiers, another seed", "SST", every["SST"].seeds_jsd, every["SST"].seeds_tvd) in points
 
 
 def test_heads_are_matched_to_those_of_the_base() -> None:
