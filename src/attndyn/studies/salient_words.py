@@ -8,7 +8,7 @@ logistic twin, and the blog's linear scoring.
 Follows the authors' program in what the text leaves open: biases everywhere, <bos> and <eos> can be attended to,
 embeddings start from N(0, 1) (the text says GloVe, which their program discards; `--vectors` really uses it).
 Batches hold texts of about one length, where the authors draw them at random.
-Cost: demo a minute on two cores; paper 22 s (SMS) to 126 s (IMDB) on an H200.
+Cost: demo a minute on two cores; paper 28 s (SMS) to 124 s (IMDB) on an H200.
 """
 
 from __future__ import annotations
