@@ -51,7 +51,7 @@ def agreement(u: Any, v: Any, mask: Any = None, percent: float | int = 5) -> Row
     # Only a row of −∞ ties with its padding.
     peak = torch.where(largest == -torch.inf, mask.to(torch.uint8).argmax(dim=-1, keepdim=True), peak)
     above = (v > v.gather(-1, peak)).sum(dim=-1, dtype=torch.int32)
-    return _collect((100 * above < enough).to(torch.float64), ~(_has_nan(u) | _has_nan(v)), mask)
+    return _collect((100 * above < enough).to(torch.float64), ~(largest[..., 0].isnan() | _has_nan(v)), mask)
 
 
 def chance(v: Any, mask: Any = None, percent: float | int = 5) -> Rows:
