@@ -189,6 +189,8 @@ class SalientWords(Study):
             Scores(**usual), Answers(**usual),
             Scores(**usual, on="train", influence=False), Answers(**usual, on="train"),
         )  # fmt: skip
+        if name == BLOG:  # of which only the order of α and β along training is asked
+            readings = (Scores(**usual, influence=False), Answers(**usual))
         common: dict[str, Any] = {
             "task": self.task,
             "model": self.model,
