@@ -101,6 +101,14 @@ def chosen_apart(found: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return apart
 
 
+def of_others(found: np.ndarray) -> np.ndarray:
+    """[gold run, run, row] of the same runs with NaN where a run would be compared with itself: so the same place is
+    the same run, whichever is gold, and an interval draws runs."""
+    others = found.astype(np.float64)
+    others[range(len(found)), range(len(found))] = np.nan
+    return others
+
+
 def highest(found: np.ndarray) -> np.ndarray:
     """[seed, row] at the step of each seed's largest mean, out of [seed, step, row]."""
     return found[np.arange(len(found)), np.nanmean(found, axis=2).argmax(axis=1)]

@@ -138,13 +138,11 @@ class Judge:
         yield "S-56", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=verdict, n=len(rank))
 
     def _above(self, id: str, condition: str, *metrics: str) -> tuple[str, Judgement]:
-        """All of several columns; the interval is that of the lowest."""
-        intervals = [self.above(condition, metric) for metric in metrics]
+        """One or several columns, beside the chance of their part."""
         named = "; ".join(f"{metric} {self.percent(condition, metric)}{self.last(condition, metric)}"
                           for metric in metrics)  # fmt: skip
         chance = self.chance(condition if condition == TRAIN else SUMMARY)
-        verdict = all_of([by_sign(interval) for interval in intervals])
-        return id, Judgement(measured=f"{named}; {chance}", verdict=verdict, interval=min(intervals))
+        return id, _positive(f"{named}; {chance}", *(self.above(condition, metric) for metric in metrics))
 
     def _agreement(self) -> Iterator[tuple[str, Judgement]]:
         yield self._above("S-02", CODE, COLUMNS[3])
@@ -154,17 +152,12 @@ class Judge:
         yield self._above("S-15", TRAIN, *COLUMNS[:3])
         yield self._above("S-36", SUMMARY, "A(β_count, β_uf)", "A(α, β_count)")
         yield self._above("S-37", SUMMARY, "A(α, Δ)")
-        taus = [self.between(KENDALL, metric) for metric in COLUMNS[:3]]
         ranked = [f"{metric.replace('A(', 'τ(')} {self.value(KENDALL, metric):.3f}" for metric in COLUMNS[:3]]
-        yield (
-            "S-13",
-            Judgement(measured="; ".join(ranked), verdict=all_of([by_sign(tau) for tau in taus]), interval=min(taus)),
-        )
-        influences = self.above(CODE, COLUMNS[2]), self.above(SUMMARY, "A(Δ_loo, β_uf)")
-        yield "O-07", Judgement(
-            measured=f"by gradient {self.percent(CODE, COLUMNS[2])}{self.last(CODE, COLUMNS[2])}; by leaving out "
+        yield "S-13", _positive("; ".join(ranked), *(self.between(KENDALL, metric) for metric in COLUMNS[:3]))
+        yield "O-07", _positive(
+            f"by gradient {self.percent(CODE, COLUMNS[2])}{self.last(CODE, COLUMNS[2])}; by leaving out "
             f"{self.percent(SUMMARY, 'A(Δ_loo, β_uf)')}{self.last(SUMMARY, 'A(Δ_loo, β_uf)')}; {self.chance(SUMMARY)}",
-            verdict=all_of([by_sign(each) for each in influences]), interval=min(influences),
+            self.above(CODE, COLUMNS[2]), self.above(SUMMARY, "A(Δ_loo, β_uf)"),
         )  # fmt: skip
         yield "S-53", self._rise_and_fall()
         if self.corpus == "sms_spam":
@@ -293,6 +286,11 @@ class Judge:
             f"{soon[0]:.1f} and {soon[1]:.1f}; A(α, β_uf) {agreed[0]} and {agreed[1]}; {self.chance(SUMMARY)}",
             verdict=NOT_COMPARABLE, why="a set-up has no verdict of its own",
         )  # fmt: skip
+
+
+def _positive(measured: str, *intervals: Interval) -> Judgement:
+    """Whether all lie above 0; the lowest is shown."""
+    return Judgement(measured=measured, verdict=all_of([by_sign(one) for one in intervals]), interval=min(intervals))
 
 
 def _not_trivial(interval: Interval | None) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attndyn.measures.agreement import xi
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import highest
+from attndyn.studies.read_part import highest, of_others
 from attndyn.studies.salient_entries import by_gold_run, entry, final
 from attndyn.studies.salient_names import CODE, COLUMNS, FROZEN, LAST, STANDARD, TEXT, TRAIN, UNIFORM
 from attndyn.studies.salient_part import Part, influence_at_gold
@@ -74,9 +74,7 @@ class Columns:
         if name == COLUMNS[1]:
             return np.stack([take(self.uniform["β_px", i]) for i in range(len(self.part.proxies))])
         if name == COLUMNS[3]:
-            found = np.stack([take(self.probe["α", CODE, g]) for g in self.golds]).astype(np.float64)
-            found[self.golds, self.golds] = np.nan  # the same place is the same run, whichever is gold
-            return found
+            return of_others(np.stack([take(self.probe["α", CODE, g]) for g in self.golds]))
         kind = "α" if name == COLUMNS[0] else "Δ"
         return np.stack([take(self.uniform[kind, CODE, g]) for g in self.golds])
 

@@ -21,7 +21,7 @@ from attndyn.measures import verdicts
 from attndyn.measures.agreement import xi
 from attndyn.measures.translation import counts, of_counts
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import chosen_apart, highest
+from attndyn.studies.read_part import chosen_apart, highest, of_others
 from attndyn.studies.translation_names import (
     COLUMNS,
     DICTIONARY,
@@ -117,10 +117,7 @@ class Columns:
         if name in COLUMNS[:3]:
             found = self.of_gold(self.uniform, SCORINGS[COLUMNS.index(name)], measure)
             return np.stack([highest(one) for one in found])
-        golds = self.of_gold(self.probe, "alpha", measure)
-        others = np.stack([highest(one) for one in golds]).astype(np.float32)
-        others[range(len(golds)), range(len(golds))] = np.nan  # the same place is the same run, whichever is gold
-        return others
+        return of_others(np.stack([highest(one) for one in self.of_gold(self.probe, "alpha", measure)]))
 
     def of_gold(self, found: dict[Any, np.ndarray], scoring: str, measure: str) -> list[np.ndarray]:
         """What was found for a scoring of each gold run at its gold checkpoint; the proxy is the same for all."""
