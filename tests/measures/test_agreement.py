@@ -255,3 +255,11 @@ def test_the_p_value_of_an_undefined_tau_is_undefined() -> None:
     found = tau_p_values(torch.tensor([math.nan, 0.0], dtype=torch.float64), torch.tensor([5, 5]))
     assert found.isnan().tolist() == [True, False]
     assert found[1] == 1
+
+
+def test_infinities_are_numbers_and_nan_is_none() -> None:
+    """A sum of both infinities is NaN, too: that alone makes no row undefined."""
+    v = [[np.inf, -np.inf, 0.0], [np.nan, 1.0, 0.0], [2.0, 1.0, 0.0]]
+    found = agreement([[3.0, 2.0, 1.0]] * 3, v)
+    assert found.values.tolist() == pytest.approx([1.0, np.nan, 1.0], nan_ok=True)
+    assert (found.n, found.n_undefined) == (2, 1)
