@@ -18,7 +18,8 @@ def test_says_once_how_long_it_takes() -> None:
     live = Live("accuracy", stream)
     for done in range(0, 101, 10):
         live(done, 100, 2.0 * done, [])
-    assert stream.getvalue() == "about 3 min 20 s of work on this machine, 3 min 00 s left\n"
+    told = "about 3 min 20 s of work on this machine, 3 min 00 s left\ntrained and read in 3 min 20 s; comparing\n"
+    assert stream.getvalue() == told
 
 
 def test_one_line_renews_itself_in_a_terminal() -> None:

@@ -49,8 +49,8 @@ class Live:
             self._estimated = True
             self._print(f"about {duration(seconds + left)} of work on this machine, {duration(left)} left")
         now = time.monotonic()
-        if done == total:
-            self.close()
+        if done == total:  # the study goes on, on a large corpus for minutes, without steps to count
+            self._print(f"trained and read in {duration(seconds)}; comparing")
         elif self.terminal:
             self._write("\r\x1b[K" + self._line(done, total, left)[: shutil.get_terminal_size().columns - 1])
         elif self._estimated and now - self._shown > PLAIN_SECONDS:
