@@ -2,7 +2,8 @@
 
     python docs/data/exclusive.py
 
-Where a run on record does not have the JSD and TVD of another seed for each seed, there is one value: the mean in W-02.
+Each study compares its own side with the other one as it is in this table (Y-07, Y-08). So these claims of the recorded
+runs are judged again, too, from their seeds.csv; `python docs/results/record.py NAME` then writes their READMEs anew.
 """
 
 import csv
@@ -13,11 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
+from attndyn.provenance import restored
+from attndyn.store.atomic import write_json
+from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies.deceptive_names import SEEDS
-from attndyn.studies.exclusive import COLUMNS, TABLE, TAGGING, Reach, of_seeds, reach
+from attndyn.studies.exclusive import COLUMNS, TABLE, TAGGING, Reach, of_seeds, reach, recorded
 
 RESULTS = Path(__file__).parents[1] / "results"
-FOLDERS = {"SST": "sst", "AG News": "ag", "20 Newsgroups": "20ng", "IMDB": "imdb"}
+CLASSIFIERS = {
+    name: RESULTS / f"deceptive-attention-{corpus}"
+    for name, corpus in {"SST": "sst", "AG News": "ag", "20 Newsgroups": "20ng", "IMDB": "imdb"}.items()
+}
+TAGGER = RESULTS / "tagger-adversary"
+COMPARED = ("Y-07", "Y-08")
 
 
 def values(folder: Path) -> dict[str, dict[int, dict[str, float]]]:
@@ -63,8 +72,7 @@ def tagger(folder: Path) -> Reach:
 
 
 def rows() -> list[tuple[str, ...]]:
-    every = {name: classifier(RESULTS / f"deceptive-attention-{folder}") for name, folder in FOLDERS.items()}
-    every[TAGGING] = tagger(RESULTS / "tagger-adversary")
+    every = {name: classifier(folder) for name, folder in CLASSIFIERS.items()} | {TAGGING: tagger(TAGGER)}
     return [
         (corpus, str(seed), *("" if value is None else f"{value:.4g}" for value in place))
         for corpus, one in every.items()
@@ -72,6 +80,27 @@ def rows() -> list[tuple[str, ...]]:
     ]
 
 
+def judged_again(folder: Path) -> list[dict[str, object]]:
+    """The claims on record, those that compare with the table as they are by the table of now. A run of the time when
+    nothing was kept of single pairs of seeds stands as it was recorded."""
+    info, claims = (json.loads((folder / name).read_text(encoding="utf-8")) for name in ("run.json", "claims.json"))
+    found = values(folder)
+    if len(found.get(SEEDS, ())) == 1:
+        return claims
+    last = [
+        Row(condition, seed, 0, metric, value)
+        for condition, of in found.items()
+        for seed, known in of.items()
+        for metric, value in known.items()
+    ]
+    judged = restored(info["study"], info["settings"]).claims(Metrics(to_table(last)))
+    now = {claim.statement.id: claim.as_json(info["scale"]) for claim in judged}
+    return [now[claim["id"]] if claim["id"] in COMPARED else claim for claim in claims]
+
+
 if __name__ == "__main__":
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows()])
+    recorded.cache_clear()
+    for folder in (*CLASSIFIERS.values(), TAGGER):
+        write_json(folder / "claims.json", judged_again(folder))

@@ -1,6 +1,7 @@
 """What adversaries reach that keep their score, and the recorded side of the comparison."""
 
 import csv
+import json
 import runpy
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from attndyn.studies.exclusive import (
 )
 from attndyn.studies.strengths import as_step, check_apart
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "data" / "exclusive.py"
+DOCS = Path(__file__).parents[2] / "docs"
+SCRIPT, RESULTS = DOCS / "data" / "exclusive.py", DOCS / "results"
 
 
 def test_the_recorded_side_is_that_of_the_recorded_runs() -> None:
@@ -69,11 +71,26 @@ def test_other_sizes_and_single_seeds_decide_nothing() -> None:
     assert judged(at(0.1), {"one": lone}, 1, comparable=True).verdict == "inconclusive"
 
 
-def test_what_is_recorded_does_not_decide() -> None:
-    """On two corpora seeds do not tell classifiers from the tagger."""
-    found = judged(recorded()[TAGGING], classifiers(), 5, comparable=True)
-    assert found.verdict == "inconclusive"
-    assert "seeds do not decide on 20 Newsgroups, IMDB" in found.why
+def test_the_tagger_on_record_is_compared_with_the_table_of_now() -> None:
+    check_comparison("tagger-adversary")
+
+
+@pytest.mark.parametrize("corpus", ["sst", "ag", "imdb"])
+def test_classifiers_on_record_are_compared_with_the_table_of_now(
+    corpus: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTNDYN_DATA", str(shared_data))
+    check_comparison(f"deceptive-attention-{corpus}")
+
+
+def check_comparison(name: str) -> None:
+    """Who is recorded again has to judge the others again (docs/data/exclusive.py does)."""
+    folder = RESULTS / name
+    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+    for claim, now in zip(claims, runpy.run_path(str(SCRIPT))["judged_again"](folder), strict=True):
+        for key in ("id", "measured", "verdict", "why"):
+            assert claim[key] == now[key]
+        assert claim["interval"] == (now["interval"] and pytest.approx(now["interval"], abs=1e-3))
 
 
 def seeds_at(*jsd: float) -> Reach:
