@@ -359,6 +359,7 @@ def test_a_second_process_is_refused_and_ctrl_c_saves(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "attndyn", "run", "copying", *TINY, "--steps", "100000", "--out", str(tmp_path)]
     first = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     assert first.stderr is not None
+    assert first.stderr.readline() == "reading everything once, before the first step\n"
     assert "of work on this machine" in first.stderr.readline()
     second = subprocess.run(words, capture_output=True, text=True)
     assert second.returncode == 2

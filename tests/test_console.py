@@ -17,9 +17,18 @@ def test_says_once_how_long_it_takes() -> None:
     stream = io.StringIO()
     live = Live("accuracy", stream)
     for done in range(0, 101, 10):
-        live(done, 100, 2.0 * done, [])
+        live(done, 100, 2.0 * done, [Row("easy", 0, 4, "accuracy", 0.2)])
     told = "about 3 min 20 s of work on this machine, 3 min 00 s left\ntrained and read in 3 min 20 s; comparing\n"
     assert stream.getvalue() == told
+
+
+def test_says_that_it_reads_before_there_is_anything_to_count() -> None:
+    piped, terminal = io.StringIO(), Terminal()
+    for stream in (piped, terminal):
+        Live("accuracy", stream)(0, 10, 0.0, [])
+        assert stream.getvalue().startswith("reading everything once")
+    assert piped.getvalue().endswith("\n")
+    assert "\n" not in terminal.getvalue()  # the next line takes its place
 
 
 def test_one_line_renews_itself_in_a_terminal() -> None:

@@ -6,26 +6,30 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from torch import Tensor
 
 from attndyn import plan as planning
+from attndyn import process
 from attndyn import runner as module
 from attndyn.measures.readings import Answers, Attention, Keep, Lexical, MeanState
 from attndyn.models import Learned, Seq2Seq, Uniform
+from attndyn.models.specs import Tagger
 from attndyn.plan import Replica, Unit
 from attndyn.runner import Runner, Worker
 from attndyn.store import checkpoint
 from attndyn.store.folder import METRICS
 from attndyn.store.metrics import Row, from_parquet
 from attndyn.tasks import Permutations, Subsets
+from attndyn.tasks.grammar import MadeChunks
 from attndyn.training.condition import Adam, Condition, Likelihood
 from attndyn.training.precision import Precision
 from attndyn.training.recorder import Recorder
@@ -115,7 +119,8 @@ def test_progress_is_told_all_the_way(tmp_path: Path) -> None:
     assert {total for _, total, _ in told} == {4 * 10 + 2 * 7}
     assert told[-1][0] == 54
     assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
-    assert told[0][2] > 0
+    assert told[0] == (0, 54, 0)
+    assert told[1][2] > 0
     assert runner.diverged == []
 
 
@@ -234,13 +239,13 @@ def test_a_run_leaves_the_process_as_it_was(tmp_path: Path) -> None:
 
 
 def interrupting(at: int, number: signal.Signals = signal.SIGINT) -> Callable[..., None]:
-    """A progress that sends this process a signal when it is called for the nth time."""
+    """A progress that sends this process a signal when it is told for the nth time of what was done."""
     assert threading.current_thread() is threading.main_thread()
     calls = 0
 
     def progress(done: int, total: int, seconds: float, rows: Sequence[Row]) -> None:
         nonlocal calls
-        calls += 1
+        calls += bool(rows)
         if calls == at:
             os.kill(os.getpid(), number)
 
@@ -279,6 +284,23 @@ def test_being_asked_to_end_saves_too(tmp_path: Path, uninterrupted: dict[str, b
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path, progress=interrupting(2, signal.SIGTERM)).execute()
     assert run(tmp_path) == uninterrupted
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_who_waits_for_the_end_is_told_what_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], patience: float
+) -> None:
+    monkeypatch.setattr(process, "UNTOLD_SECONDS", patience)
+    with process.stop_requests() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wait(10)
+        said = "" if patience else process.STOPPING + "\n"
+        deadline = time.monotonic() + 10
+        while (found := capsys.readouterr().err) != said and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert found == said
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_a_finished_training_is_not_trained_again(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
@@ -322,7 +344,7 @@ class Crash(Exception):
     """The process dies: nothing is saved on the way out."""
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4])
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
 def test_a_crash_loses_only_what_came_after_the_last_save(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: dict[str, bytes], at: int
 ) -> None:
@@ -337,7 +359,7 @@ def test_a_crash_loses_only_what_came_after_the_last_save(
 
     with pytest.raises(Crash):
         make(tmp_path, progress=progress).execute()
-    assert (checkpoint.latest(tmp_path) is not None) == (at > 1)
+    assert (checkpoint.latest(tmp_path) is not None) == (at > 2)
     assert run(tmp_path) == uninterrupted
 
 
@@ -390,6 +412,58 @@ def test_a_run_stopped_before_its_first_step_records_nothing_twice(
         with pytest.raises(KeyboardInterrupt):
             make(tmp_path).execute()
     assert run(tmp_path) == uninterrupted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking(Answers):
+    """The run is asked to stop while the nth slice is read, counted over all readings."""
+
+    nth: int
+    asked: ClassVar[threading.Event]
+    slices: ClassVar[int]
+
+    def run(self, trace: Any) -> Any:
+        if Asking.slices == self.nth:
+            Asking.asked.set()
+        Asking.slices += 1
+        yield from super().run(trace)
+
+
+@pytest.mark.parametrize(("at", "broken_off"), [(0, True), (2, False), (4, True), (8, False), (13, True), (14, False)])
+def test_a_reading_that_is_broken_off_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, broken_off: bool
+) -> None:
+    """Five readings of three slices: before the first step, while training, and after the last step."""
+    monkeypatch.setattr(module, "TOKENS", 1)
+    alone = replace(
+        HARD, task=MadeChunks(sentences=60), model=Tagger(width=8, hidden=8, heads=2), seeds=(0,),
+        readings=(Asking(every=3, nth=at),), best=("lowest loss",),
+    )  # fmt: skip
+
+    def results_of(folder: Path) -> tuple[dict[str, bytes], dict[str, Tensor]]:
+        runner = make(folder, [alone])
+        runner.execute()
+        return results(runner), runner.recorder.kept(0, 0, "lowest loss")
+
+    Asking.asked, Asking.slices = threading.Event(), at + 1
+    whole, best = results_of(tmp_path / "whole")
+    Asking.slices = 0
+
+    @contextmanager
+    def asked() -> Any:
+        yield Asking.asked
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "stop_requests", asked)
+        with pytest.raises(KeyboardInterrupt):
+            make(tmp_path / "run", [alone]).execute()
+    assert Asking.slices == at + 1
+    save = checkpoint.latest(tmp_path / "run")
+    assert save is not None
+    assert bool(save.state["0.owed"]) == broken_off
+    found, kept = results_of(tmp_path / "run")
+    assert found == whole
+    assert all(torch.equal(kept[name], best[name]) for name in best)
 
 
 # A replica that breaks

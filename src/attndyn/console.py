@@ -40,6 +40,10 @@ class Live:
                 self._latest.setdefault(row.condition, {}).setdefault(row.metric, {})[row.replica] = row.value
                 self._step = row.step
         self._read = len(rows)
+        if not rows and not done:  # takes minutes with much text
+            words = "reading everything once, before the first step"
+            self._write(words if self.terminal else f"{words}\n")
+            return
         if self._start is None:  # the first steps also pay for starting up
             self._start = (done, seconds)
             return

@@ -4,11 +4,15 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+
+UNTOLD_SECONDS = 1.0
+STOPPING = "\nstopping after the step or the texts that are being computed, then saving"
 
 
 def keep_freed_memory() -> None:
@@ -61,7 +65,8 @@ def single_threaded() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM ask the run to stop after saving; a second one stops it at once."""
+    """Ctrl-C and SIGTERM ask the run to stop after saving; a second one stops it without. Where that takes a while,
+    it is said."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -71,10 +76,14 @@ def stop_requests() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        told.start()
 
+    told = threading.Timer(UNTOLD_SECONDS, print, [STOPPING], {"file": sys.stderr, "flush": True})
+    told.daemon = True
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
+        told.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)

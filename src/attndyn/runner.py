@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -46,7 +46,8 @@ MEMORY_SHARE = 0.5
 
 @runtime_checkable
 class Progress(Protocol):
-    """Is told where the work stands: units of work done and in all, seconds worked, the rows so far."""
+    """Is told where the work stands: units of work done and in all, seconds worked, the rows so far. Also before
+    anything is done, when there are no rows."""
 
     def __call__(self, done: int, total: int, seconds: float, rows: Sequence[Row]) -> None: ...
 
@@ -65,6 +66,10 @@ def settled(observation: Observation) -> Observation:
     return replace(observation, values=values)
 
 
+class BrokenOff(Exception):
+    """A reading was left unfinished because the run is asked to stop."""
+
+
 class Worker:
     """A trainer with its evaluation examples, moved forward a few steps at a time."""
 
@@ -80,36 +85,41 @@ class Worker:
         }
         self.readers: dict[tuple[Any, ...], Replayed[Batch, list[tuple[str, Tensor]]]] = {}
         self.best = [Best(wanted, self.trainer.optimiser.values) for wanted in condition.best]
+        self.owed = True
+        """Whether the trainer's step is still to be observed."""
 
     @property
     def finished(self) -> bool:
-        return self.trainer.step >= self.unit.steps or self.trainer.stopped
+        return not self.owed and (self.trainer.step >= self.unit.steps or self.trainer.stopped)
 
     def advance(self, steps: int, stop: threading.Event) -> list[Observation]:
-        """Trains and observes; the observation of a step belongs to the training step that led to it."""
-        if stop.is_set():
-            return []
-        seen = [] if self.trainer.step else [self.observe()]
-        for number in range(min(steps, self.unit.steps - self.trainer.step)):
-            # the first step is always taken: a step 0 that was observed must not be observed again on resuming
-            if number and stop.is_set():
-                break
-            self.trainer.advance()
-            seen.append(self.observe())
+        """Trains and observes; the observation of a step belongs to the training step that led to it. One that was
+        broken off comes first when the run goes on."""
+        seen: list[Observation | None] = []
+        with suppress(BrokenOff):
+            if self.owed:
+                seen.append(self.observe(stop))
+            for _ in range(min(steps, self.unit.steps - self.trainer.step)):
+                if stop.is_set():
+                    break
+                self.trainer.advance()
+                self.owed = True
+                seen.append(self.observe(stop))
         return [settled(observation) for observation in seen if observation is not None]
 
-    def observe(self) -> Observation | None:
-        """The readings due at the trainer's step; they change nothing."""
+    def observe(self, stop: threading.Event | None = None) -> Observation | None:
+        """The readings due at the trainer's step; they change nothing. BrokenOff if it is asked to stop meanwhile."""
         step = self.trainer.step
         due = tuple(reading for reading in self.trainer.condition.readings if reading.due(step, self.unit.steps))
         if not due:
+            self.owed = False
             return None
         self.trainer.model.eval()
         values = [
             named
             for part, slices in self.examples.items()
             if (wanted := tuple(reading for reading in due if reading.on == part))
-            for named in self._read(wanted, slices)
+            for named in self._read(wanted, slices, stop)
         ]
         for best in self.best:
             found = dict(values).get(best.metric)
@@ -118,6 +128,7 @@ class Worker:
             elif step == 0:  # where every reading is due
                 names = ", ".join(name for name, value in values if value.ndim == 1)
                 raise UserError(f"no reading gives {best.metric!r}; there are {names}")
+        self.owed = False
         return Observation(step, values)
 
     def peek(self) -> None:
@@ -127,9 +138,11 @@ class Worker:
             readings = tuple(reading for reading in self.trainer.condition.readings if reading.on == on)
             self._values(readings, [max(slices, key=lambda batch: batch.source.numel())])
 
-    def _read(self, readings: tuple[Any, ...], slices: list[Batch]) -> list[tuple[str, Tensor]]:
+    def _read(
+        self, readings: tuple[Any, ...], slices: list[Batch], stop: threading.Event | None
+    ) -> list[tuple[str, Tensor]]:
         """What the readings give on all slices, and what follows from that."""
-        whole, passing = self._values(readings, slices), set[str]()
+        whole, passing = self._values(readings, slices, stop), set[str]()
         for reading in readings:
             prefix = prefix_of(reading.on)
             found = {name.removeprefix(prefix): value for name, value in whole.items() if name.startswith(prefix)}
@@ -137,7 +150,9 @@ class Worker:
             passing |= {f"{prefix}{name}" for name in reading.passing}
         return [(name, value) for name, value in whole.items() if name not in passing]
 
-    def _values(self, readings: tuple[Any, ...], slices: list[Batch]) -> dict[str, Tensor]:
+    def _values(
+        self, readings: tuple[Any, ...], slices: list[Batch], stop: threading.Event | None = None
+    ) -> dict[str, Tensor]:
         """What the readings give on all slices together, by name."""
         # thousands of texts are read in more operations than train on them: not in fp32, unless all is
         masked = slices[0].source_mask is not None
@@ -147,16 +162,20 @@ class Worker:
         reader = self.readers.setdefault(readings, Replayed(work)) if recordable else work
         found: dict[str, list[Tensor]] = {}
         for batch in slices:
+            if stop is not None and stop.is_set():
+                raise BrokenOff
             for name, value in reader(batch):
                 found.setdefault(name, []).append(kept(value, batch.source_mask))
         weights = torch.tensor([counted(batch) for batch in slices], device=slices[0].source.device)
         return {name: values[0] if len(slices) == 1 else together(values, weights) for name, values in found.items()}
 
     def state(self) -> dict[str, Tensor]:
-        return self.trainer.state() | {name: value for best in self.best for name, value in best.state().items()}
+        parts = self.trainer.state() | {"owed": torch.tensor(self.owed)}
+        return parts | {name: value for best in self.best for name, value in best.state().items()}
 
     def load(self, state: dict[str, Tensor]) -> None:
         self.trainer.load(state)
+        self.owed = bool(state.get("owed", self.trainer.step == 0))  # saves of earlier versions do not have it
         for best in self.best:
             best.load(state)
 
@@ -309,6 +328,8 @@ class Runner:
         size = sum(tensor.nbytes for worker in workers for tensor in worker.state().values())
         self.pause = max(SAVE_SECONDS, size / SAVED_A_SECOND / SAVE_SHARE)
         before = sum(work(done) for done in self.chunks[:number])
+        if not self.recorder.rows:
+            self.progress(before, self.total, self.seconds, [])
         last_save, segment = time.monotonic(), 1
         longest = max(worker.unit.steps for worker in workers)
         while any(not worker.finished for worker in workers):
