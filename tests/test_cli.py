@@ -6,12 +6,14 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from attndyn import __version__
+from attndyn import __version__, verbs
 from attndyn.cli import main
+from attndyn.console import print_claims
 from attndyn.studies import STUDIES, find
 from tests.command import call
 from tests.studies.tiny import make_tiny
@@ -156,6 +158,21 @@ def test_reproduce_prints_the_claims(
     assert by_id["S-22"]["recorded"]["scale"] == "paper"  # docs/results of this checkout
     assert {claim["study"] for claim in json.loads(call(capsys, "reproduce", "--json")[1])} == set(STUDIES)
     assert "at paper scale" in call(capsys, "reproduce")[1]
+
+
+def test_what_was_recorded_elsewhere_or_by_an_earlier_rule_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    claims = verbs.recorded(find("copying"))
+    assert (claims["S-22"]["on"], claims["S-22"]["earlier_rule"]) == ("", False)
+    other = verbs.recorded(find("feature-importance"))["J-01"]
+    assert other["on"] == "sst"  # the study's own corpus has no published values
+    changed = replace(find("copying").statements[0], rule="another one")
+    kind = type("Changed", (find("copying"),), {"statements": (changed,)})
+    assert verbs.recorded(kind)[changed.id]["earlier_rule"]
+    print_claims([{**other, "recorded": other | {"earlier_rule": True}}])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "sst: " in shown
+    assert "(by an" in shown
+    assert verbs.recorded(type("Unknown", (find("copying"),), {"name": "unknown"})) == {}
 
 
 @pytest.mark.parametrize(

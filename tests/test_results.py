@@ -39,7 +39,16 @@ def test_the_claims_on_record_are_those_of_the_study(name: str) -> None:
         json.loads((RESULTS / name / f"{file}.json").read_text(encoding="utf-8")) for file in ("run", "claims")
     )
     assert [claim["id"] for claim in claims] == [statement.id for statement in find(info["study"]).statements]
-    assert name in (RESULTS / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_of_a_result_shows_the_claims_on_record(name: str) -> None:
+    shown = (RESULTS / name / "README.md").read_text(encoding="utf-8")
+    assert shown == script("record").described(RESULTS / name)
+
+
+def test_the_table_of_results_shows_what_is_recorded() -> None:
+    assert (RESULTS / "README.md").read_text(encoding="utf-8") == script("record").listed()
 
 
 def test_what_a_run_needs_is_packed_although_the_run_itself_failed(

@@ -1,11 +1,13 @@
 """Records a finished run for the repository: python docs/results/record.py RUN_FOLDER NAME
 
 Copies settings, claims and figures (PNG) of the run to docs/results/NAME, writes what became of every seed to
-seeds.csv, and a README with the table of claims. With NAME alone, only that README is written again.
+seeds.csv, a README with the table of claims, and the table of all that is recorded in docs/results/README.md. With NAME
+alone, only these two are written again.
 """
 
 import csv
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -63,7 +65,8 @@ def last(row: "np.ndarray") -> float:
     return float(there[-1]) if len(there) else float("nan")
 
 
-def describe(folder: Path) -> None:
+def described(folder: Path) -> str:
+    """What the README of a folder says."""
     info, claims = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("run", "claims"))
     versions = ", ".join(f"{name} {version}" for name, version in info["versions"].items())
     code = f", source {info['code']}" if "code" in info else ""
@@ -85,12 +88,37 @@ def describe(folder: Path) -> None:
             "| " + " | ".join(str(cell or "–").replace("|", "\\|") for cell in cells) + f" | {claim['verdict']} |"
         )
     lines.append("")
+    earlier = [claim["id"] for claim in claims if claim["rule"] != rules(info["study"])[claim["id"]]]
+    if earlier:
+        lines += [f"Judged by rules that have changed since: {', '.join(earlier)}.", ""]
     lines += [f"![{picture.stem}]({picture.name})" for picture in sorted(folder.glob("*.png"))]
-    (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
+
+
+def rules(study: str) -> dict[str, str]:
+    """Those of now."""
+    from attndyn.studies import find
+
+    return {statement.id: statement.rule for statement in find(study).statements}
+
+
+def listed() -> str:
+    """docs/results/README.md, its table by what is recorded now."""
+    rows = ["| folder | command | device | seeds | seconds | source |", "| --- | --- | --- | --- | --- | --- |"]
+    for path in sorted(HERE.glob("*/run.json")):
+        info, name = json.loads(path.read_text(encoding="utf-8")), path.parent.name
+        device = re.sub(r"cuda \((.*)\)", r"\1", info["device"])
+        rows.append(
+            f"| [{name}]({name}) | `{info['command']}` | {device}, {info['precision']} | {len(info['seeds'])} "
+            f"| {info['seconds']:,.0f} | {info.get('code') or '–'} |"
+        )
+    before, _, rest = (HERE / "README.md").read_text(encoding="utf-8").partition("| folder |")
+    return before + "\n".join(rows) + "\n\n" + rest.partition("\n\n")[2]
 
 
 if __name__ == "__main__":
     *run, name = sys.argv[1:]
     if run:
         copy(Path(run[0]), HERE / name)
-    describe(HERE / name)
+    (HERE / name / "README.md").write_text(described(HERE / name), encoding="utf-8")
+    (HERE / "README.md").write_text(listed(), encoding="utf-8")

@@ -163,5 +163,8 @@ def _result(claim: dict[str, Any] | None) -> list[Any]:
     measured = claim["measured"]
     if claim["interval"] is not None:
         measured += f" [{claim['interval'][0]:.3g}, {claim['interval'][1]:.3g}]"
+    if claim.get("on"):
+        measured = f"{claim['on']}: {measured}"
     verdict = "not judged" if claim["verdict"].startswith("not judged") else claim["verdict"]
-    return [Text(measured), Text(verdict, style=COLOURS.get(verdict, "dim"))]
+    earlier = " (by an earlier rule)" if claim.get("earlier_rule") else ""
+    return [Text(measured), Text(verdict + earlier, style=COLOURS.get(verdict, "dim"))]

@@ -92,16 +92,27 @@ def reproduce(
     chosen = [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
     claims = []
     for study in chosen:
-        before = recorded(study.name)
+        before = recorded(study)
         for claim in run(study.name, scale=scale, page=False, progress=progress and progress(study)).claims:
             claims.append({"study": study.name, **claim, "recorded": before.get(claim["id"])})
     return claims
 
 
-def recorded(study: str) -> dict[str, dict[str, Any]]:
-    """The claims of docs/results by their id."""
-    path = Path(__file__).resolve().parents[2] / "docs" / "results" / study / CLAIMS
-    return {claim["id"]: claim for claim in read_json(path)} if path.exists() else {}
+def recorded(study: type[Study]) -> dict[str, dict[str, Any]]:
+    """The claims of docs/results by their id, each with whether its rule has changed since. Of a study that was
+    recorded only on other corpora than its own, those of one of them, named in "on": SST, or the first."""
+    results = Path(__file__).resolve().parents[2] / "docs" / "results"
+    others = sorted(results.glob(f"{study.name}-*/{CLAIMS}"))
+    paths = [results / study.name / CLAIMS, results / f"{study.name}-sst" / CLAIMS, *others]
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
+        return {}
+    rules = {one.id: one.rule for one in study.statements}
+    on = path.parent.name.removeprefix(study.name).removeprefix("-")
+    return {
+        claim["id"]: claim | {"on": on, "earlier_rule": claim["rule"] != rules.get(claim["id"])}
+        for claim in read_json(path)
+    }
 
 
 def default_folder(study: Study, scale: str) -> Path:
