@@ -13,6 +13,7 @@ from attndyn.errors import RunError, UserError
 from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
 from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
+from attndyn.tasks.held import forget
 
 if TYPE_CHECKING:
     from attndyn.runner import Progress
@@ -41,26 +42,32 @@ def run(
     if not beside it.
     """
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
-    folder = Path(out) if out is not None else default_folder(declared, scale)
+    if has_own_text(declared):
+        forget()
+    common: dict[str, Any] = {
+        "scale": scale, "device": device, "precision": precision, "deterministic": deterministic, "fresh": fresh,
+        "page": page, "progress": progress, "needed_in": needed_in,
+    }  # fmt: skip
+    return _run(declared, Path(out) if out is not None else default_folder(declared, scale), **common)
+
+
+def _run(declared: Study, folder: Path, *, fresh: bool, **common: Any) -> Run:
+    """The runs that this one needs come first."""
     check_same(declared, folder, fresh)
     if not fresh and is_finished(folder):
         check_own_text(declared, folder)
     if fresh or not is_finished(folder):
-        engine = resolve_engine(device, precision, deterministic)
+        engine = resolve_engine(common["device"], common["precision"], common["deterministic"])
         for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
             pass
-        common: dict[str, Any] = {
-            "scale": scale, "device": device, "precision": precision, "deterministic": deterministic, "page": page,
-            "progress": progress, "needed_in": needed_in,
-        }  # fmt: skip
-        where = needed_in or (lambda need: folder_beside(folder, need, scale))
-        needed = [run(need, out=where(need), **common) for need in declared.needs()]
+        where = common["needed_in"] or (lambda need: folder_beside(folder, need, common["scale"]))
+        needed = [_run(need, where(need), fresh=False, **common) for need in declared.needs()]
     with lock(folder):
         if fresh:
             clear(folder)
         if not is_finished(folder):
-            carry_out(declared, scale, folder, engine, progress, needed)
-        if page and not (folder / "report.html").exists():
+            carry_out(declared, common["scale"], folder, engine, common["progress"], needed)
+        if common["page"] and not (folder / "report.html").exists():
             _page(declared, folder)
     finished = Run(folder)
     if finished.info["status"] == "diverged":
@@ -142,13 +149,18 @@ def check_same(study: Study, folder: Path, fresh: bool) -> None:
         raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
 
 
-def check_own_text(study: Study, folder: Path) -> None:
-    """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
-    matter. The files of known corpora have checksums, and are not read for this."""
+def has_own_text(study: Study) -> bool:
+    """Files of one's own may change at any time; those of known corpora have checksums."""
     from attndyn.tasks.corpora import CORPORA, SHORT
 
     corpus = getattr(study, "corpus", None)
-    if corpus is None or corpus in CORPORA or corpus in SHORT:
+    return corpus is not None and corpus not in CORPORA and corpus not in SHORT
+
+
+def check_own_text(study: Study, folder: Path) -> None:
+    """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
+    matter."""
+    if not has_own_text(study):
         return
     try:
         found = data_of(list(study.conditions()))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
 from attndyn.tasks.base import Sampler
 from attndyn.tasks.corpus import LabelledText
+from attndyn.tasks.held import held
 
 if TYPE_CHECKING:
     from attndyn.tasks.labelled import Labelled
@@ -83,7 +83,7 @@ def fitting(name: str, parts: dict[str, Pairs]) -> dict[str, Reference]:
     return REFERENCES[name]
 
 
-@cache
+@held
 def bare(task: BareText) -> Labelled:
     import numpy as np
 

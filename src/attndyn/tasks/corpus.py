@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from attndyn.errors import UserError
 from attndyn.tasks.base import Sampler, Task
+from attndyn.tasks.held import held
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -141,12 +141,12 @@ def without_first(text: Text) -> Text:
     return Text(np.delete(text.ids, text.offsets[:-1]), text.offsets - np.arange(len(text.offsets)), text.words)
 
 
-@cache
+@held
 def loaded(task: CorpusTask) -> Examples:
     return task.load()
 
 
-@cache
+@held
 def digested(task: CorpusTask) -> str:
     """Of the words and numbers of all parts."""
     import hashlib
@@ -165,7 +165,7 @@ def labelled(task: LabelledText) -> Labelled:
     return _labelled(replace(task, start=True))
 
 
-@cache
+@held
 def _labelled(task: LabelledText) -> Labelled:
     from attndyn.tasks.labelled import load_labelled
 
