@@ -52,7 +52,7 @@ ALLOWED["housekeeping"] = {"errors", "store", "console"}
 ALLOWED["doctor"] = {"errors", "console", "provenance", "verbs", "data"}
 ALLOWED["audit"] = {"errors", "watching"}
 ALLOWED["sweeping"] = {
-    "errors", "spec", "store", "measures", "process", "runner", "studies", "provenance", "verbs", "console",
+    "errors", "spec", "store", "measures", "process", "runner", "studies", "tasks", "provenance", "verbs", "console",
     "housekeeping", "options",
 }  # fmt: skip
 ALLOWED["cli"] = {

@@ -11,7 +11,11 @@ import attndyn
 from attndyn.errors import UserError
 from attndyn.measures.readings import Answers
 from attndyn.models import Proxy, Uniform
+from attndyn.options import SweepOptions
 from attndyn.studies.base import Study
+from attndyn.sweeping.cells import Told
+from attndyn.sweeping.sweep import sweep_from
+from attndyn.sweeping.table import Swept
 from attndyn.tasks.corpus import LabelledText
 from attndyn.training.condition import Condition
 
@@ -66,3 +70,14 @@ def test_an_interrupted_run_is_not_continued_with_other_text(corpus: Path, tmp_p
     edit(corpus)
     with pytest.raises(UserError, match="has changed since"):
         attndyn.run(study, out=out, page=False)
+
+
+def test_a_cell_of_a_sweep_is_not_shown_for_other_text(corpus: Path, tmp_path: Path) -> None:
+    def swept() -> Swept:
+        return sweep_from([Words(corpus=str(corpus))], [{"steps": [2, 4]}], SweepOptions(out=out), Told())
+
+    out = tmp_path / "sweep"
+    assert swept().problems == swept().problems == {}
+    edit(corpus)
+    with pytest.raises(UserError, match="has changed since"):
+        swept()

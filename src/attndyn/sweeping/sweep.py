@@ -14,6 +14,8 @@ from attndyn.studies import find
 from attndyn.sweeping import table
 from attndyn.sweeping.cells import BUSY, Cell, Told, Way, carry_out, cell_of, check, count, failed_needs, in_order
 from attndyn.sweeping.grid import Grid, points
+from attndyn.tasks.held import forget
+from attndyn.verbs import check_own_text
 
 if TYPE_CHECKING:
     from attndyn.studies.base import Study
@@ -49,7 +51,12 @@ def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOpti
 
     def cells(device: str, precision: Precision, deterministic: bool) -> tuple[Way, list[Cell]]:
         way = Way(options.scale, device, **numerics(device, precision, deterministic), code=code())
-        return way, [cell_of(study, folder / "cells", way, axes) for study in studies]
+        asked = [cell_of(study, folder / "cells", way, axes) for study in studies]
+        for cell in (cell for cell in in_order(asked) if cell.finished):  # their names say nothing of the text
+            check_own_text(cell.study, cell.folder)
+        return way, asked
+
+    forget()
 
     choices = options.precision, options.deterministic
     if options.engine == "ray":
