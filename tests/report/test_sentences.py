@@ -75,6 +75,19 @@ def test_traces_become_words_without_their_padding(run: FakeRun) -> None:
             assert np.array_equal(part.sentences[1].scores[number][row], expected)
 
 
+def test_relative_scores_are_shares_of_the_largest_in_their_sentence(run: FakeRun) -> None:
+    part = reviews()
+    *others, delta = part.scorings
+    assert delta.kind == "delta"
+    found = sentences.read_sentences(run, reviews(scorings=(*others, dataclasses.replace(delta, relative=True))))
+    for sentence, absolute in zip(found.sentences, sentences.read_sentences(run, part).sentences, strict=True):
+        whole, share = (np.asarray(one.scores[2], dtype=float) for one in (absolute, sentence))
+        largest = np.abs(whole).max(axis=1, keepdims=True)
+        np.testing.assert_allclose(share * largest, whole, rtol=1e-6)
+        np.testing.assert_allclose(np.abs(share).max(axis=1), largest[:, 0] > 0)
+    np.testing.assert_array_equal(sentences.shares(np.array([[0.0, 0.0], [-2.0, 1.0]])), [[0, 0], [-1, 0.5]])
+
+
 def test_the_page_holds_every_level_and_folds_long_texts(run: FakeRun) -> None:
     part = sentences.read_sentences(run, reviews(examples=(1,)))
     found = sentences.content(part, 10**6)

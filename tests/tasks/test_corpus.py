@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from attndyn.errors import UserError
 from attndyn.tasks.corpus import LabelledText, ParallelText, loaded
-from attndyn.tasks.ragged import RaggedSampler, examined
+from attndyn.tasks.ragged import RaggedSampler, examined, some_of_each
 from attndyn.tasks.text import pairs
 
 SOURCES = [list("abc"), list("d"), list("ab"), list("cdab"), list("aa"), list("bd"), list("c")]
@@ -165,3 +167,17 @@ def test_vectors_of_no_word_of_the_vocabulary_are_refused(vectors: str, own: Pat
     task = LabelledText(str(own / "own.tsv"), vectors=str(own / "v.txt"))
     with pytest.raises(UserError, match="has no vector for any word of the vocabulary of"):
         _ = task.data
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(1, 16))
+def test_some_texts_of_each_label(labels: list[int], most: int) -> None:
+    chosen = some_of_each(np.array(labels), most)
+    assert 1 <= len(chosen) <= most
+    assert sorted(set(chosen.tolist())) == chosen.tolist()
+    if most >= len(set(labels)):
+        assert {labels[n] for n in chosen} == set(labels)
+
+
+def test_some_texts_are_of_middling_length() -> None:
+    """Of texts by length, as they are evaluated; here of one label each half."""
+    assert some_of_each(np.array([0] * 8 + [1] * 8), 6).tolist() == [2, 4, 6, 10, 12, 14]

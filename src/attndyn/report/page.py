@@ -6,6 +6,7 @@ import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from importlib import resources
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -128,10 +129,12 @@ def _render(run: Source, sections: list[dict[str, Any]], finding: str) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= {"cell": _cell, "seconds": _seconds}
+    claims, of_all = without_common(run.claims)
     return environment.from_string(_template("page.html.j2")).render(
         info=run.info,
         finding=finding,
-        claims=run.claims,
+        claims=claims,
+        of_all=of_all,
         verdicts=VERDICTS,
         sections=sections,
         look={mode: _look(mode) for mode in ("light", "dark")},
@@ -140,6 +143,17 @@ def _render(run: Source, sections: list[dict[str, Any]], finding: str) -> str:
         # Hashes instead of 'unsafe-inline': of all scripts, only ours may run.
         script_hashes=" ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'",
     )
+
+
+def without_common(claims: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """The claims without the notes that all judged ones end in, and these notes: they are said once."""
+    notes = [claim["why"].split("; ") for claim in claims if not claim["verdict"].startswith("not judged")]
+    if len(notes) < 2:
+        return claims, ""
+    same = len(list(takewhile(lambda column: len(set(column)) == 1, zip(*map(reversed, notes), strict=False))))
+    common = "; ".join(notes[0][len(notes[0]) - same :])
+    kept = [claim | {"why": claim["why"].removesuffix(common).removesuffix("; ")} for claim in claims]
+    return kept, common
 
 
 def _has_steps(section: dict[str, Any]) -> bool:

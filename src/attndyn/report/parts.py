@@ -186,6 +186,8 @@ class TracedScoring:
     """The name of the array: alpha, beta, delta."""
     signed: bool = False
     most: float | None = None
+    relative: bool = False
+    """Scores are shares of the largest in their sentence at that step."""
 
 
 @dataclass(frozen=True, kw_only=True)

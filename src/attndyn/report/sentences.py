@@ -41,8 +41,9 @@ def read_sentences(run: Source, part: TracedSentences) -> Sentences:
                 title=title,
                 words=tuple(text_of(texts, int(token)) for token in first["source"][example, :length]),
                 scores=tuple(
-                    np.stack([trace[scoring.kind][example, :length].astype(np.float32) for trace in mine.values()])
+                    shares(scores) if scoring.relative else scores
                     for scoring, mine in zip(part.scorings, traces, strict=True)
+                    for scores in [np.stack([trace[scoring.kind][example, :length] for trace in mine.values()])]
                 ),
             )
         )
@@ -57,6 +58,15 @@ def read_sentences(run: Source, part: TracedSentences) -> Sentences:
         ),
         sentences=tuple(sentences),
     )
+
+
+def shares(scores: "np.ndarray") -> "np.ndarray":
+    """Of the largest of each step, whatever its sign."""
+    import numpy as np
+
+    scores = scores.astype(np.float64)
+    largest = np.nan_to_num(np.abs(scores)).max(axis=1, keepdims=True)
+    return np.divide(scores, largest, out=np.zeros_like(scores), where=largest > 0)
 
 
 def _traces(run: Source, scoring: TracedScoring, titled: bool) -> "dict[int, dict[str, np.ndarray]]":

@@ -18,7 +18,7 @@ from attndyn.models.rules import Learned
 from attndyn.probes.influence import answer_influence, doubt, leave_one_out
 from attndyn.studies.kept import model_at
 from attndyn.tasks.draws import shuffled
-from attndyn.tasks.ragged import Parallel, Reference, in_slices
+from attndyn.tasks.ragged import Parallel, Reference, in_slices, some_of_each
 from attndyn.tasks.text import Text
 from attndyn.training.precision import products
 
@@ -170,11 +170,7 @@ def shown_texts(
 ) -> dict[str, np.ndarray]:
     """What the page shows of a few test texts of middling length, of both classes: padded arrays."""
     pairs = evaluated_texts(study.task, study.evaluation)
-    chosen = []
-    for label in (0, 1):
-        own = np.flatnonzero(pairs.target.ids == label)
-        chosen.append(own[np.unique(np.linspace(len(own) // 4, 3 * len(own) // 4, most // 2).astype(int))])
-    some = pairs.take(np.sort(np.concatenate(chosen)))
+    some = pairs.take(some_of_each(pairs.target.ids, most))
     model = model_at(condition, run, [seed], best, "cpu")
     found = read(model, some, "cpu", condition.rule)
     kinds = {"alpha": found.alpha, "votes": found.votes}

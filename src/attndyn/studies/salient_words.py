@@ -244,7 +244,7 @@ class SalientWords(Study):
         return tables(self, metrics, run, device)
 
     def shown(self, run: Run, metrics: Metrics) -> Iterator[tuple[str, int, int, dict[str, np.ndarray]]] | None:
-        """α, β and Δ of a few texts that are not too long, of the first run of each kind."""
+        """α, β and Δ of a few texts of each label that are not too long, of the first run of each kind."""
         if self.traces == "all":
             return None
         return self._shown(run, metrics)
@@ -252,12 +252,12 @@ class SalientWords(Study):
     def _shown(self, run: Run, metrics: Metrics) -> Iterator[tuple[str, int, int, dict[str, np.ndarray]]]:
         import numpy as np
 
-        from attndyn.tasks.ragged import examined
+        from attndyn.tasks.ragged import examined, some_of_each
 
         data = self.task.data
         pairs = examined(data.train, data.valid, self.evaluation, "valid")
         text, label = pairs.source, pairs.target.ids
-        chosen = np.unique(np.linspace(len(pairs) // 4, 3 * len(pairs) // 4, SHOWN).astype(int))
+        chosen = some_of_each(label, SHOWN)
         lengths = text.lengths[chosen]
         mask = np.arange(lengths.max()) < lengths[:, None]
         places = np.minimum(text.offsets[chosen][:, None] + np.arange(lengths.max()), len(text.ids) - 1)
@@ -265,8 +265,8 @@ class SalientWords(Study):
             seed = self.seeds_of(condition)[0]
             for step in metrics.curves(condition, "accuracy").steps.tolist():
                 arrays = {
-                    name: np.where(mask, run.array(condition, seed, step, name)[places], 0).astype(np.float16)
-                    for name in ("alpha", "beta", "delta")
+                    name: np.where(mask, run.array(condition, seed, step, name)[places], 0).astype(kind)
+                    for name, kind in (("alpha", np.float16), ("beta", np.float16), ("delta", np.float32))
                 }
                 arrays |= {
                     "source": np.where(mask, text.ids[places], 0).astype(np.int32),
@@ -345,13 +345,16 @@ class SalientWords(Study):
             yield TracedSentences(
                 name="sentences",
                 title="Watch the words be found",
-                caption="Validation texts of middling length. α and Δ of the first standard run, and β of the first "
-                "run under uniform attention, as log-odds of the text's label: above 0 the word speaks for it.",
+                caption="Validation texts of each label, of middling length. α and Δ of the first standard run, and β "
+                "of the first run under uniform attention, as log-odds of the text's label: above 0 the word speaks "
+                "for it. Δ is a share of the largest in its text at that step: where the answer is certain all are "
+                "small.",
                 scorings=(
                     TracedScoring(label="attention α", condition=STANDARD, replica=0, kind="alpha"),
                     TracedScoring(label="β under uniform attention", condition=UNIFORM, kind="beta", signed=True,
                                   replica=self.seeds_of(UNIFORM)[0]),
-                    TracedScoring(label="influence Δ", condition=STANDARD, replica=0, kind="delta", signed=True),
+                    TracedScoring(label="influence Δ", condition=STANDARD, replica=0, kind="delta", signed=True,
+                                  relative=True),
                 ),
                 classes=tuple(self.task.data.classes),
             )  # fmt: skip

@@ -209,6 +209,16 @@ def drawn(pairs: Pairs, size: int) -> np.ndarray:
     return np.sort(shuffled(len(pairs), 0)[:size])
 
 
+def some_of_each(labels: Int[np.ndarray, " text"], most: int) -> Int[np.ndarray, " few"]:
+    """At most so many texts, evenly from the middle half of each label's: of texts by length, those of middling."""
+    chosen, known = [], np.unique(labels)[:most]
+    for label in known:
+        own = np.flatnonzero(labels == label)
+        ends = len(own) // 4, min(3 * len(own) // 4, len(own) - 1)
+        chosen.append(own[np.unique(np.linspace(*ends, most // len(known)).astype(int))])
+    return np.sort(np.concatenate(chosen))
+
+
 def by_length(pairs: Pairs, lines: np.ndarray) -> np.ndarray:
     """From the shortest to the longest."""
     return lines[np.argsort(larger(pairs)[lines], kind="stable")]
