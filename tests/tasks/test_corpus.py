@@ -173,11 +173,11 @@ def test_vectors_of_no_word_of_the_vocabulary_are_refused(vectors: str, own: Pat
 def test_some_texts_of_each_label(labels: list[int], most: int) -> None:
     chosen = some_of_each(np.array(labels), most)
     assert 1 <= len(chosen) <= most
-    assert sorted(set(chosen.tolist())) == chosen.tolist()
+    assert len(set(chosen.tolist())) == len(chosen)
     if most >= len(set(labels)):
         assert {labels[n] for n in chosen} == set(labels)
 
 
 def test_some_texts_are_of_middling_length() -> None:
     """Of texts by length, as they are evaluated; here of one label each half."""
-    assert some_of_each(np.array([0] * 8 + [1] * 8), 6).tolist() == [2, 4, 6, 10, 12, 14]
+    assert some_of_each(np.array([0] * 8 + [1] * 8), 6).tolist() == [2, 10, 4, 12, 6, 14]

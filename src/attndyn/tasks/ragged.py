@@ -210,13 +210,15 @@ def drawn(pairs: Pairs, size: int) -> np.ndarray:
 
 
 def some_of_each(labels: Int[np.ndarray, " text"], most: int) -> Int[np.ndarray, " few"]:
-    """At most so many texts, evenly from the middle half of each label's: of texts by length, those of middling."""
+    """At most so many texts, evenly from the middle half of each label's: of texts by length, those of middling. The
+    labels take turns."""
     chosen, known = [], np.unique(labels)[:most]
     for label in known:
         own = np.flatnonzero(labels == label)
         ends = len(own) // 4, min(3 * len(own) // 4, len(own) - 1)
         chosen.append(own[np.unique(np.linspace(*ends, most // len(known)).astype(int))])
-    return np.sort(np.concatenate(chosen))
+    turns = np.concatenate([np.arange(len(own)) for own in chosen])
+    return np.concatenate(chosen)[np.argsort(turns, kind="stable")]
 
 
 def by_length(pairs: Pairs, lines: np.ndarray) -> np.ndarray:
