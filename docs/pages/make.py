@@ -18,7 +18,8 @@ PARTS = {
     "word-translation": ("stages", "maps"),
 }
 """The parts of each page that are shown."""
-WIDTH, TALLEST = 1000, 1420
+WIDTH = 1000
+TALLEST = {"copying": 1420, "salient-words": 1200, "word-translation": 1420}
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -41,7 +42,7 @@ def main(runs: Path) -> None:
                     part.evaluate("part => part.style.display = 'block'")
                 first, last = parts[0].bounding_box(), parts[-1].bounding_box()
                 top, end = first["y"] - 20, last["y"] + last["height"] + 20
-                clip = {"x": 0, "y": top, "width": WIDTH, "height": min(TALLEST, end - top)}
+                clip = {"x": 0, "y": top, "width": WIDTH, "height": min(TALLEST[study], end - top)}
                 page.screenshot(path=HERE / f"{study}-{scheme}.png", clip=clip, full_page=True)
                 page.close()
         browser.close()
