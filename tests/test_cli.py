@@ -13,7 +13,7 @@ import pytest
 
 from attndyn import __version__, verbs
 from attndyn.cli import main
-from attndyn.console import print_claims
+from attndyn.console import EARLIER, print_claims
 from attndyn.studies import STUDIES, find
 from tests.command import call
 from tests.studies.tiny import make_tiny
@@ -158,7 +158,14 @@ def test_reproduce_prints_the_claims(
     by_id = {claim["id"]: claim for claim in claims}
     assert by_id["S-22"]["recorded"]["scale"] == "paper"  # docs/results of this checkout
     assert {claim["study"] for claim in json.loads(call(capsys, "reproduce", "--json")[1])} == set(STUDIES)
-    assert "at paper scale" in call(capsys, "reproduce")[1]
+    code, out, err = call(capsys, "reproduce", "learnability", "copying")
+    assert code == 0
+    shown = [f"{study.name}: {study.title}" for study in (find("learnability"), find("copying"))]
+    assert [line for line in out.splitlines() if line in shown] == shown
+    assert out.count("at paper scale") == 2
+    both = len(find("learnability").statements) + len(find("copying").statements)
+    assert out.splitlines()[-1].startswith(f"{both} claims: ")
+    assert err.splitlines() == ["learnability, 1 of 2", "copying, 2 of 2"]  # both are finished: nothing is run again
 
 
 def test_what_was_recorded_elsewhere_or_by_an_earlier_rule_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,9 +177,13 @@ def test_what_was_recorded_elsewhere_or_by_an_earlier_rule_says_so(capsys: pytes
     kind = type("Changed", (find("copying"),), {"statements": (changed,)})
     assert verbs.recorded(kind)[changed.id]["earlier_rule"]
     print_claims([{**other, "recorded": other | {"earlier_rule": True}}])
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = capsys.readouterr().out
+    assert "at paper scale" in shown  # the mark of an earlier rule leaves the columns wide enough to be read
     assert "sst: " in shown
-    assert "(by an" in shown
+    assert f"{other['verdict']}*" in shown
+    assert EARLIER in shown
+    print_claims([{**other, "recorded": other | {"earlier_rule": False}}])
+    assert "*" not in capsys.readouterr().out
     assert verbs.recorded(type("Unknown", (find("copying"),), {"name": "unknown"})) == {}
 
 

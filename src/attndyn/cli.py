@@ -222,18 +222,30 @@ def has_charts() -> bool:
 
 def do_reproduce(words: list[str]) -> None:
     from attndyn import verbs
-    from attndyn.console import Live, print_claims
+    from attndyn.console import Live, print_claims, tally_in_words
     from attndyn.studies.base import SCALES
 
     words, scale = take_value(words, "--scale")
     if scale is not None and scale not in SCALES:
         raise UserError(f"--scale is one of {', '.join(SCALES)}")
     names, flags = take_flags(words, ["--json", "--scale"])
-    claims = verbs.reproduce(names, scale=scale or SCALES[0], progress=lambda study: Live(study.headline))
+    studies = verbs.chosen(names)
+    claims = []
+    for number, study in enumerate(studies, 1):
+        print(f"{study.name}, {number} of {len(studies)}", file=sys.stderr, flush=True)
+        live = Live(study.headline)
+        try:
+            found = verbs.reproduced(study, scale or SCALES[0], live)
+        finally:
+            live.close()
+        claims += found
+        if "--json" not in flags:
+            print(f"\n{study.name}: {study.title}\n")
+            print_claims(found)
     if "--json" in flags:
         print(json.dumps(claims, indent=1, ensure_ascii=False))
     else:
-        print_claims(claims)
+        print(f"\n{tally_in_words(claims)}")
 
 
 def do_report(words: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 PLAIN_SECONDS = 10.0
 SHOWN = 3
 """Conditions in the live line: the last that were begun."""
+EARLIER = "* recorded by an earlier rule of that claim; attndyn now judges it by another one"
 COLOURS = {"holds": "green", "differs": "red", "inconclusive": "yellow"}
 
 
@@ -110,6 +112,14 @@ def print_claims(claims: Sequence[dict[str, Any]]) -> None:
         for claim in claims
     ]
     print_table(columns, rows, whole=("claim", "verdict"))
+    if any((claim.get("recorded") or {}).get("earlier_rule") for claim in claims):
+        print(EARLIER)
+
+
+def tally_in_words(claims: Sequence[dict[str, Any]]) -> str:
+    """3 claims: 2 holds, 1 differs"""
+    counts = Counter(claim["verdict"] for claim in claims).most_common()
+    return f"{len(claims)} claims: " + ", ".join(f"{count} {verdict}" for verdict, count in counts)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[str] = ()) -> None:
@@ -166,5 +176,5 @@ def _result(claim: dict[str, Any] | None) -> list[Any]:
     if claim.get("on"):
         measured = f"{claim['on']}: {measured}"
     verdict = "not judged" if claim["verdict"].startswith("not judged") else claim["verdict"]
-    earlier = " (by an earlier rule)" if claim.get("earlier_rule") else ""
-    return [Text(measured), Text(verdict + earlier, style=COLOURS.get(verdict, "dim"))]
+    mark = "*" if claim.get("earlier_rule") else ""
+    return [Text(measured), Text(verdict + mark, style=COLOURS.get(verdict, "dim"))]

@@ -96,13 +96,18 @@ def reproduce(
 ) -> list[dict[str, Any]]:
     """The claims of the named studies (all, if none is named): published, measured, verdict, and what was recorded at
     paper scale, where this is a checkout that holds it."""
-    chosen = [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
-    claims = []
-    for study in chosen:
-        before = recorded(study)
-        for claim in run(study.name, scale=scale, page=False, progress=progress and progress(study)).claims:
-            claims.append({"study": study.name, **claim, "recorded": before.get(claim["id"])})
-    return claims
+    return [claim for study in chosen(names) for claim in reproduced(study, scale, progress and progress(study))]
+
+
+def chosen(names: Sequence[str]) -> list[type[Study]]:
+    return [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
+
+
+def reproduced(study: type[Study], scale: str, progress: Progress | None) -> list[dict[str, Any]]:
+    """The claims of one study, as `reproduce` has them."""
+    before = recorded(study)
+    found = run(study.name, scale=scale, page=False, progress=progress).claims
+    return [{"study": study.name, **claim, "recorded": before.get(claim["id"])} for claim in found]
 
 
 def recorded(study: type[Study]) -> dict[str, dict[str, Any]]:
