@@ -1,6 +1,6 @@
 """Text that changed since a run was begun: it is neither continued nor shown as if nothing had happened."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -12,12 +12,15 @@ from attndyn.errors import UserError
 from attndyn.measures.readings import Answers
 from attndyn.models import Proxy, Uniform
 from attndyn.options import SweepOptions
+from attndyn.store.folder import Run
+from attndyn.studies import find
 from attndyn.studies.base import Study
 from attndyn.sweeping.cells import Told
 from attndyn.sweeping.sweep import sweep_from
 from attndyn.sweeping.table import Swept
 from attndyn.tasks.corpus import LabelledText
 from attndyn.training.condition import Condition
+from tests.studies.tiny import TINY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ def test_a_finished_run_is_not_shown_for_other_text(corpus: Path, tmp_path: Path
     assert attndyn.run(study, out=out, page=False).info == first.info
     edit(corpus)
     with pytest.raises(
-        UserError, match=r"the text that 'proxy' in .*run was trained on has changed since; use --fresh"
+        UserError, match=r"the files that 'proxy' in .*run was trained on have changed since; use --fresh"
     ):
         attndyn.run(study, out=out, page=False)
     again = attndyn.run(study, out=out, page=False, fresh=True)
@@ -68,7 +71,7 @@ def test_an_interrupted_run_is_not_continued_with_other_text(corpus: Path, tmp_p
     with pytest.raises(KeyboardInterrupt):
         attndyn.run(study, out=out, page=False, progress=stop)
     edit(corpus)
-    with pytest.raises(UserError, match="has changed since"):
+    with pytest.raises(UserError, match="have changed since"):
         attndyn.run(study, out=out, page=False)
 
 
@@ -79,5 +82,25 @@ def test_a_cell_of_a_sweep_is_not_shown_for_other_text(corpus: Path, tmp_path: P
     out = tmp_path / "sweep"
     assert swept().problems == swept().problems == {}
     edit(corpus)
-    with pytest.raises(UserError, match="has changed since"):
+    with pytest.raises(UserError, match="have changed since"):
         swept()
+
+
+def test_vectors_of_ones_own_that_changed_are_noticed_and_read_again(tmp_path: Path) -> None:
+    vectors, out = tmp_path / "vectors.txt", tmp_path / "run"
+    study = find("salient-words").at("demo", **TINY["salient-words"] | {"vectors": str(vectors)})
+    words = ("call", "free", "you", "now", "ok")
+
+    def given(value: float) -> Callable[[], Run]:
+        vectors.write_text("".join(f"{word} {value} {value}\n" for word in words))
+        return lambda: attndyn.run(study, out=out, page=False)
+
+    first = given(0.5)()
+    changed = given(0.25)
+    with pytest.raises(UserError, match=r"'given vectors' in .* have changed since"):
+        changed()
+    with pytest.raises(UserError, match="have changed since"):
+        first.report()
+    again = attndyn.run(study, out=out, page=False, fresh=True)
+    assert again.info["data"] != first.info["data"]
+    assert not again.metrics.equals(first.metrics)

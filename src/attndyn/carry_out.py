@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from attndyn.runner import Progress, Runner
     from attndyn.studies.base import Piece, Study
     from attndyn.training.condition import Condition
+    from attndyn.training.recorder import Recorder
+
+
+JUDGED, CHOSEN_STAY = "judged", "chosen traces stay"
+"""In run.json while a run that is judged is brought to its end."""
 
 
 def carry_out(
@@ -29,7 +34,6 @@ def carry_out(
 ) -> None:
     from attndyn.plan import listed
     from attndyn.runner import Runner
-    from attndyn.store import checkpoint
     from attndyn.store.metrics import Metrics, to_table
     from attndyn.training.recorder import Recorder
 
@@ -44,6 +48,9 @@ def carry_out(
     if before is not None:
         check_same_work(folder, before, engine, list(names))
         check_same_data(folder, before, data_of(conditions))
+        if JUDGED in before:
+            _conclude(study, recorder, before)
+            return
     study.prepare(needed, engine["device"].split()[0])
     runner = Runner(
         conditions,
@@ -94,25 +101,40 @@ def carry_out(
         atomic.write_json(folder / INFO, info)
         runner.execute()
     _measure(pieces, runner)
-    metrics, run = Metrics(to_table(recorder.rows)), Run(folder)
-    recorder.rows += study.from_traces(metrics, run, engine["device"].split()[0])
-    recorder.finish(info["conditions"], study.analyse(Metrics(to_table(recorder.rows))))
-    whole = Metrics(run.metrics)
-    # judged while everything is there: what fails here is not lost, and the next call tries again
-    claims, finding = [claim.as_json(scale) for claim in study.claims(whole)], study.finding(whole)
-    shown = study.shown(run, whole)
-    if shown is not None:
-        recorder.keep(run, shown, study.weights_stay)
+    run = Run(folder)
+    info |= {"seconds": round(runner.seconds, 1), "diverged": runner.diverged, "finding": None, JUDGED: "all stay"}
+    claims = []
+    if _failed(study, info) and study.compares:  # some of what is to be compared is not there
+        recorder.finish(info["conditions"])
+    else:
+        recorder.rows += study.from_traces(Metrics(to_table(recorder.rows)), run, engine["device"].split()[0])
+        recorder.finish(info["conditions"], study.analyse(Metrics(to_table(recorder.rows))))
+        whole = Metrics(run.metrics)
+        # judged while everything is there: what fails here is not lost, and the next call tries again
+        claims, info["finding"] = [claim.as_json(scale) for claim in study.claims(whole)], study.finding(whole)
+        shown = study.shown(run, whole)
+        if shown is not None:
+            recorder.choose(run, shown)
+            info[JUDGED] = CHOSEN_STAY
     atomic.write_json(folder / CLAIMS, claims)
-    failed = bool(runner.diverged) and not study.divergence_is_an_outcome
-    info |= {
-        "seconds": round(runner.seconds, 1),
-        "diverged": runner.diverged,
-        "finding": finding,
-        "status": "diverged" if failed else "finished",
-    }
     atomic.write_json(folder / INFO, info)
-    checkpoint.clear(folder)
+    _conclude(study, recorder, info)
+
+
+def _conclude(study: Study, recorder: Recorder, info: dict[str, Any]) -> None:
+    """Removes what is not kept of a run that is judged. Where this is broken off, the next call does it again."""
+    from attndyn.store import checkpoint
+
+    if info[JUDGED] == CHOSEN_STAY:
+        recorder.keep_chosen(study.weights_stay)
+    checkpoint.clear(recorder.folder)
+    ended = {name: value for name, value in info.items() if name != JUDGED}
+    status = "diverged" if _failed(study, info) else "finished"
+    atomic.write_json(recorder.folder / INFO, ended | {"status": status})
+
+
+def _failed(study: Study, info: dict[str, Any]) -> bool:
+    return bool(info["diverged"]) and not study.divergence_is_an_outcome
 
 
 def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any], names: list[str]) -> None:
@@ -131,11 +153,11 @@ def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any]
 
 
 def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str]) -> None:
-    """A run is continued, and shown again, with the text it was begun with."""
+    """A run is continued, and shown again, with the text and the vectors it was begun with."""
     for name, content in found.items():
         if before.get("data", {}).get(name, content) != content:
             raise UserError(
-                f"the text that {name!r} in {folder} was trained on has changed since; use --fresh, or another --out"
+                f"the files that {name!r} in {folder} was trained on have changed since; use --fresh, or another --out"
             )
 
 

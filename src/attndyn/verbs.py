@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attndyn import spec
 from attndyn.carry_out import carry_out, check_same_data, data_of
-from attndyn.errors import RunError, UserError
+from attndyn.errors import Busy, RunError, UserError
 from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
 from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
@@ -42,7 +42,7 @@ def run(
     if not beside it.
     """
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
-    if has_own_text(declared):
+    if has_own_files(declared):
         forget()
     common: dict[str, Any] = {
         "scale": scale, "device": device, "precision": precision, "deterministic": deterministic, "fresh": fresh,
@@ -55,8 +55,9 @@ def _run(declared: Study, folder: Path, *, fresh: bool, **common: Any) -> Run:
     """The runs that this one needs come first."""
     check_same(declared, folder, fresh)
     if not fresh and is_finished(folder):
-        check_own_text(declared, folder)
-    if fresh or not is_finished(folder):
+        check_own_files(declared, folder)
+    ready = not fresh and is_finished(folder)
+    if not ready:
         engine = resolve_engine(common["device"], common["precision"], common["deterministic"])
         for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
             pass
@@ -66,10 +67,12 @@ def _run(declared: Study, folder: Path, *, fresh: bool, **common: Any) -> Run:
         if fresh:
             clear(folder)
         if not is_finished(folder):
+            if ready:
+                raise Busy(f"another process has begun {folder} anew; the same command again continues it")
             carry_out(declared, common["scale"], folder, engine, common["progress"], needed)
-        if common["page"] and not (folder / "report.html").exists():
+        finished = Run(folder)
+        if common["page"] and finished.info.get("finding", "") is not None and not (folder / "report.html").exists():
             _page(declared, folder)
-    finished = Run(folder)
     if finished.info["status"] == "diverged":
         raise RunError(diverged_in_words(finished))
     return finished
@@ -87,8 +90,14 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
             return (watched if info["study"] == "watch" else compare).write(folder, tuple(formats))
     if not is_finished(folder):
         raise UserError(f"the run in {folder} is not finished; run it again to continue it")
+    if info.get("finding", "") is None:
+        raise UserError(f"{diverged_in_words(Run(folder))}; nothing was compared, so there is no page")
+    study = restored(info["study"], info["settings"])
+    if has_own_files(study):
+        forget()
+    check_own_files(study, folder)
     with lock(folder):
-        return _page(restored(info["study"], info["settings"]), folder, formats)
+        return _page(study, folder, formats)
 
 
 def reproduce(
@@ -154,18 +163,18 @@ def check_same(study: Study, folder: Path, fresh: bool) -> None:
         raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
 
 
-def has_own_text(study: Study) -> bool:
+def has_own_files(study: Study) -> bool:
     """Files of one's own may change at any time; those of known corpora have checksums."""
     from attndyn.tasks.corpora import CORPORA, SHORT
 
-    corpus = getattr(study, "corpus", None)
-    return corpus is not None and corpus not in CORPORA and corpus not in SHORT
+    named = (getattr(study, setting, None) for setting in ("corpus", "vectors", "piece_model", "gold"))
+    return any(name and name not in CORPORA and name not in SHORT for name in named)
 
 
-def check_own_text(study: Study, folder: Path) -> None:
+def check_own_files(study: Study, folder: Path) -> None:
     """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
     matter."""
-    if not has_own_text(study):
+    if not has_own_files(study):
         return
     try:
         found = data_of(list(study.conditions()))

@@ -100,6 +100,26 @@ def test_batches_of_one_class_of_lengths_share_a_width_and_waste_little() -> Non
     assert widths != sorted(widths)
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=2, max_size=40),
+    st.integers(1, 8),
+)
+def test_no_line_is_cut_though_short_pairs_may_be_the_wider_ones_on_one_side(
+    lengths: list[tuple[int, int]], size: int
+) -> None:
+    size = min(size, len(lengths))
+    text = pairs([["w"] * source for source, _ in lengths], [["x"] * target for _, target in lengths])
+    sampler = RaggedSampler(text, text, [0])
+    wide = sampler.widest(size)
+    for step in range(len(lengths) // size):
+        drawn, batch = sampler.draw(step, size), sampler.batch(step, size)
+        for side, mask in enumerate((batch.source_mask, batch.target_mask)):
+            expected = [lengths[line][side] for line in drawn.lines[0].tolist()]
+            assert mask[0].sum(dim=1).tolist() == expected
+        assert batch.source.shape[2] <= wide.source.shape[2]
+        assert batch.target.shape[2] <= wide.target.shape[2]
+
+
 def test_an_example_without_words_is_refused() -> None:
     with pytest.raises(UserError, match="at least one word"):
         RaggedSampler(pairs([["a"], []], [["x"], ["y"]]), MADE, [0])

@@ -19,6 +19,10 @@ PAIRS = 1 << 26
 """Of values that a GPU compares at once."""
 
 
+class Undefined(ValueError):
+    """A measure has no value in any row."""
+
+
 class Rows(NamedTuple):
     """A measure of each row, and their mean over the rows that have a value."""
 
@@ -203,5 +207,5 @@ def _collect(values: Float[Tensor, "*rows"], defined: Bool[Tensor, "*rows"], mas
     defined = defined & real
     n = int(defined.sum())
     if n == 0:
-        raise ValueError(f"the measure is undefined in all of the {int(real.sum())} rows")
+        raise Undefined(f"the measure is undefined in all of the {int(real.sum())} rows")
     return Rows(torch.where(defined, values, torch.nan), n, int(real.sum()) - n)

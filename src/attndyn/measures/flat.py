@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attndyn.measures.agreement import Rows, kendall_tau
+from attndyn.measures.agreement import Rows, Undefined, kendall_tau
 
 TOKENS = 1 << 22
 """Of the padded rows that are compared at once by Kendall's τ."""
@@ -75,13 +75,13 @@ class Texts:
             alone = (1,) * len(many) + place.shape
             try:
                 found = kendall_tau(u[place].view(alone), v[..., place], mask.view(alone))
-            except ValueError:  # undefined in every row of the slice
+            except Undefined:  # in every row of the slice
                 undefined += len(rows) * many.numel()
             else:
                 joined[..., rows] = found.values
                 undefined += found.n_undefined
         if undefined == joined.numel():
-            raise ValueError(f"Kendall's τ is undefined in all of the {undefined} texts")
+            raise Undefined(f"Kendall's τ is undefined in all of the {undefined} texts")
         return Rows(joined, joined.numel() - undefined, undefined)
 
     def _padded(self, every: int) -> list[tuple[Int[Tensor, " row"], Int[Tensor, "row key"], Bool[Tensor, "row key"]]]:

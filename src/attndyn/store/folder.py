@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 METRICS, CLAIMS, INFO, LOCK = "metrics.parquet", "claims.json", "run.json", ".lock"
+TRACES, CHOSEN = "traces", "chosen"
 FILES = (METRICS, CLAIMS, "report.html", INFO)
-FOLDERS = ("traces", "weights", "checkpoints", "figures", "readings")
+FOLDERS = (TRACES, CHOSEN, "weights", "checkpoints", "figures", "readings")
 """What attndyn leaves in a run folder; anything else there is somebody else's."""
 
 
@@ -64,7 +65,7 @@ class Run:
     def place(self, condition: str, replica: int) -> tuple[Path, int]:
         for index, entry in enumerate([*self.info["replicas"], *self.info.get("borrowed", [])]):
             if (entry["condition"], entry["replica"]) == (condition, replica):
-                return self.path / "traces" / f"chunk-{entry['chunk']:03d}", index
+                return self.path / TRACES / f"chunk-{entry['chunk']:03d}", index
         raise KeyError(f"no replica {replica} of {condition!r} in {self.path}")
 
     def trace_steps(self, condition: str, replica: int) -> list[int]:

@@ -136,6 +136,11 @@ class Study:
         `run.needed`; before `analyse`."""
         yield from ()
 
+    @property
+    def compares(self) -> bool:
+        """Whether what was kept of each example is compared, for which all of it has to be there."""
+        return type(self).from_traces is not Study.from_traces
+
     def shown(self, run: Run, metrics: Metrics) -> Iterator[tuple[str, int, int, dict[str, np.ndarray]]] | None:
         """(condition, replica, step, arrays) of the traces that stay when all is compared; None: all stay."""
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attndyn.errors import RunError
+from attndyn.measures.agreement import Undefined
 from attndyn.measures.flat import Texts
 
 if TYPE_CHECKING:
@@ -77,11 +80,15 @@ class ReadPart:
     ) -> dict[Any, np.ndarray]:
         """Kendall's τ(u, v) of one row in `every` for each u, with v a scoring of a condition: [seed, step, row]."""
         rows = len(self.chance[::every])
-        found = {key: np.zeros((len(seeds), len(self.steps), rows)) for key in scorings}
+        found = {key: np.full((len(seeds), len(self.steps), rows), np.nan) for key in scorings}
         for i, seed in enumerate(seeds):
             for some, values in self.along(condition, seed, name):
                 for key, u in scorings.items():
-                    found[key][i, some] = self.rows.kendall_tau(u, values, every).values.cpu().numpy()
+                    with suppress(Undefined):  # at a checkpoint at which every row is constant
+                        found[key][i, some] = self.rows.kendall_tau(u, values, every).values.cpu().numpy()
+        for key, taus in found.items():
+            if np.isnan(taus).all():
+                raise RunError(f"Kendall's τ of {key} with {name} of {condition!r} is undefined at every checkpoint")
         return found
 
 
@@ -96,8 +103,7 @@ def chosen_apart(found: np.ndarray, groups: np.ndarray) -> np.ndarray:
     odd, apart = groups % 2 == 1, np.empty((len(found), found.shape[2]))
     for judged in (odd, ~odd):
         chosen = found[:, :, ~judged]
-        means = np.nansum(chosen, axis=2) / np.maximum((~np.isnan(chosen)).sum(axis=2), 1)
-        apart[:, judged] = found[np.arange(len(found)), means.argmax(axis=1)][:, judged]
+        apart[:, judged] = found[np.arange(len(found)), largest(chosen)][:, judged]
     return apart
 
 
@@ -111,4 +117,15 @@ def of_others(found: np.ndarray) -> np.ndarray:
 
 def highest(found: np.ndarray) -> np.ndarray:
     """[seed, row] at the step of each seed's largest mean, out of [seed, step, row]."""
-    return found[np.arange(len(found)), np.nanmean(found, axis=2).argmax(axis=1)]
+    return found[np.arange(len(found)), largest(found)]
+
+
+def largest(found: np.ndarray) -> np.ndarray:
+    """The step of each seed's largest mean."""
+    return np.nan_to_num(means(found), nan=-np.inf).argmax(axis=1)
+
+
+def means(found: np.ndarray) -> np.ndarray:
+    """Over the rows that have a value; NaN where none has."""
+    counts = (~np.isnan(found)).sum(axis=-1)
+    return np.where(counts, np.nansum(found, axis=-1) / np.maximum(counts, 1), np.nan)

@@ -30,7 +30,7 @@ from attndyn.models.layers import of_classes
 from attndyn.models.proxy import votes_of_words
 from attndyn.store.metrics import Row
 from attndyn.studies.kept import model_at
-from attndyn.studies.read_part import chosen_apart, highest
+from attndyn.studies.read_part import chosen_apart, highest, means
 from attndyn.studies.salient_appendix import curves, rest, with_vectors
 from attndyn.studies.salient_columns import Columns
 from attndyn.studies.salient_entries import entry, spread
@@ -139,7 +139,7 @@ def kendall(part: Part) -> Iterator[Row]:
     found = part.taus(fixed, UNIFORM, part.study.seeds_of(UNIFORM), "beta", every)
     found |= part.taus({COLUMNS[3]: alpha}, STANDARD, [other], "beta", every)
     (attention,) = part.taus({"α": alpha}, STANDARD, [other], "alpha", every).values()
-    curve = np.nanmean(attention, axis=2)
+    curve = means(attention)
     for name, along in found.items():
         taus = highest(along)
         yield from spread(KENDALL, name, taus, chosen_apart(along, np.arange(along.shape[2])))

@@ -15,7 +15,7 @@ from attndyn.sweeping import table
 from attndyn.sweeping.cells import BUSY, Cell, Told, Way, carry_out, cell_of, check, count, failed_needs, in_order
 from attndyn.sweeping.grid import Grid, points
 from attndyn.tasks.held import forget
-from attndyn.verbs import check_own_text
+from attndyn.verbs import check_own_files
 
 if TYPE_CHECKING:
     from attndyn.studies.base import Study
@@ -53,7 +53,7 @@ def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOpti
         way = Way(options.scale, device, **numerics(device, precision, deterministic), code=code())
         asked = [cell_of(study, folder / "cells", way, axes) for study in studies]
         for cell in (cell for cell in in_order(asked) if cell.finished):  # their names say nothing of the text
-            check_own_text(cell.study, cell.folder)
+            check_own_files(cell.study, cell.folder)
         return way, asked
 
     forget()

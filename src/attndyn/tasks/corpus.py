@@ -15,6 +15,7 @@ from attndyn.tasks.base import Sampler, Task
 from attndyn.tasks.held import held
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
     from attndyn.tasks.labelled import Labelled
@@ -59,6 +60,10 @@ class CorpusTask(Task):
     def content(self) -> str:
         return digested(self)
 
+    def beside(self) -> bytes:
+        """What else was read from files, for the digest."""
+        return b""
+
     @property
     def shape(self) -> tuple[Any, ...]:
         return self.corpus, self.vocabulary, self.outputs
@@ -96,13 +101,23 @@ class LabelledText(CorpusTask):
     def load(self) -> Examples:
         return Examples(self.data.train, self.data.valid, self.data.vocabulary.words, self.data.classes)
 
-    def embed(self, weights: Tensor) -> None:
+    def beside(self) -> bytes:
+        return b"" if self.given is None else self.given[0].tobytes()
+
+    @property
+    def given(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The vectors that words start from, and which words have one."""
         if self.vectors is None or not self.start:
+            return None
+        assert self.data.vectors is not None
+        return self.data.vectors.matrix(self.data.vocabulary.words)
+
+    def embed(self, weights: Tensor) -> None:
+        if self.given is None:
             return
         import torch
 
-        assert self.data.vectors is not None
-        matrix, has = self.data.vectors.matrix(self.data.vocabulary.words)
+        matrix, has = self.given
         if matrix.shape[1] != weights.shape[2]:
             raise UserError(
                 f"the vectors in {self.vectors} have {matrix.shape[1]} numbers, those of the model {weights.shape[2]}"
@@ -148,7 +163,7 @@ def loaded(task: CorpusTask) -> Examples:
 
 @held
 def digested(task: CorpusTask) -> str:
-    """Of the words and numbers of all parts."""
+    """Of the words and numbers of all parts, and of what else came from files."""
     import hashlib
 
     examples, found = loaded(task), hashlib.sha256()
@@ -157,6 +172,7 @@ def digested(task: CorpusTask) -> str:
         for text in (pairs.source, pairs.target) if pairs is not None else ():
             found.update(text.ids.tobytes())
             found.update(text.offsets.tobytes())
+    found.update(task.beside())
     return found.hexdigest()[:16]
 
 

@@ -3,11 +3,12 @@
 The examples of a training batch are of about one length, so that little of it is padding: all lengths fall into at most
 twelve geometric classes, an epoch goes through the examples class by class, each replica in an order of its own, cut
 into batches; and the batches come in a random order, which is the same for all replicas. A batch is padded to the
-longest line of its class, so that there are no more shapes than classes.
+longest line of its class and those below it, so that there are no more shapes than classes.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -152,8 +153,12 @@ class RaggedSampler:
         longest = self.train.lengths.max(axis=0)
         ends = np.ceil(np.geomspace(np.quantile(longest, 0.1), longest.max(), CLASSES))
         found, self.classes = np.unique(np.searchsorted(ends, longest), return_inverse=True)
-        self.widths = [self.train.widths(self.classes == number) for number in range(len(found))]
-        """Of both sides, in each class."""
+        classes = [self.train.widths(self.classes == number) for number in range(len(found))]
+        self.widths = list(
+            itertools.accumulate(classes, lambda below, own: (max(below[0], own[0]), max(below[1], own[1])))
+        )
+        """Of both sides, in each class. A class counts by its longer side, so that the one below may be wider on the
+        other side, and a batch may begin there."""
         self.ordered = np.sort(self.classes)
         self._device_classes = torch.as_tensor(self.classes, device=device)
         self._order: tuple[int, int, Int[Tensor, "replica example"], list[int]] | None = None

@@ -15,7 +15,8 @@ from attndyn.kernels.philox import WORD, philox, words
 # What a stream of numbers is for. The ids are part of every result: never renumber.
 TRAIN, EVALUATION, ORDER, RELABEL, EPOCH, BATCHES, DROPOUT = 0, 1, 2, 3, 4, 5, 6
 
-POSITION_BITS = 20
+POSITION_BITS = 30
+"""Below the 32 of a key."""
 
 
 def hashed(numbers: Int[Tensor, "*batch length"]) -> Int[Tensor, "*batch"]:
@@ -45,7 +46,7 @@ class Streams:
         """Uniform permutations of 0 … n−1: random keys are sorted with the position in their low bits, so
         that two equal keys still have one order, the same on every device."""
         if n > 1 << POSITION_BITS:
-            raise UserError(f"at most {1 << POSITION_BITS} words can be shuffled, not {n}")
+            raise UserError(f"at most {1 << POSITION_BITS:,} examples or words can be put in a random order, not {n:,}")
         words = self.words(stream, steps, rows * n).unflatten(2, (rows, n))
         position = torch.arange(n, device=words.device)
         return ((words << POSITION_BITS) | position).sort(dim=-1).values & ((1 << POSITION_BITS) - 1)

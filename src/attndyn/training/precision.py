@@ -6,26 +6,42 @@ take more operations than the training does.
 """
 
 import contextlib
+import threading
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
 Precision = Literal["fp32", "tf32", "bf16"]
 
+_lock = threading.Lock()
+_inside = 0
+"""Threads and calls that are inside `products`."""
+_outside = (False, False)
+"""What the process allowed before the first of them."""
+
 
 @contextlib.contextmanager
 def products(precision: Precision) -> Iterator[None]:
-    """fp32 means fp32: no TF32 in the products of a GPU, nor in its LSTMs, where PyTorch allows it by default."""
-    backends: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
-    before = [backend.allow_tf32 for backend in backends]
+    """fp32 means fp32: no TF32 in the products of a GPU, nor in its LSTMs, where PyTorch allows it by default. The
+    process has one flag for each: a GPU is used by one thread, and to the threads of a CPU they mean nothing, but the
+    last of them leaves the flags as the first has found them."""
+    global _inside, _outside
+    with _lock:
+        before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+        _outside = _outside if _inside else before
+        _inside += 1
+        _allow(precision != "fp32", precision != "fp32")
     try:
-        for backend in backends:
-            backend.allow_tf32 = precision != "fp32"
         yield
     finally:
-        for backend, allowed in zip(backends, before, strict=True):
-            backend.allow_tf32 = allowed
+        with _lock:
+            _inside -= 1
+            _allow(*(before if _inside else _outside))
+
+
+def _allow(matmul: bool, cudnn: bool) -> None:
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
 
 
 def operands(precision: Precision) -> contextlib.AbstractContextManager[None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from attndyn.store import atomic, checkpoint
-from attndyn.store.folder import METRICS, Run
+from attndyn.store.folder import CHOSEN, METRICS, TRACES, Run
 from attndyn.store.metrics import Row, from_parquet, to_parquet
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Recorder:
 
     def trace(self, chunk: int, index: int, step: int, name: str, value: Tensor) -> None:
         """One array of one replica, whose place in the run is `index`."""
-        path = self.folder / "traces" / f"chunk-{chunk:03d}" / f"step-{step:06d}.safetensors"
+        path = self.folder / TRACES / f"chunk-{chunk:03d}" / f"step-{step:06d}.safetensors"
         self._traces.setdefault(path, {})[f"{index}.{name}"] = value.contiguous()
         self._waiting += value.nbytes
 
@@ -110,22 +110,29 @@ class Recorder:
         rows.sort(key=lambda row: (place[row.condition], row.replica, row.step, row.metric))
         atomic.write_bytes(self.folder / METRICS, to_parquet(rows))
 
-    def keep(
-        self, run: Run, shown: Iterable[tuple[str, int, int, dict[str, np.ndarray]]], weights: bool = False
-    ) -> None:
-        """Leaves these traces in place of all, and no weights unless they are wanted."""
+    def choose(self, run: Run, shown: Iterable[tuple[str, int, int, dict[str, np.ndarray]]]) -> None:
+        """Writes the traces that are to stay beside all others."""
         import numpy as np
         import torch
 
+        shutil.rmtree(self.folder / CHOSEN, ignore_errors=True)
+        (self.folder / CHOSEN).mkdir()
         kept: dict[Path, dict[str, Tensor]] = {}
         for condition, replica, step, arrays in shown:
             folder, index = run.place(condition, replica)
-            tensors = kept.setdefault(folder / f"step-{step:06d}.safetensors", {})
+            tensors = kept.setdefault(self.folder / CHOSEN / folder.name / f"step-{step:06d}.safetensors", {})
             tensors |= {f"{index}.{name}": torch.as_tensor(np.ascontiguousarray(a)) for name, a in arrays.items()}
         for path, tensors in kept.items():
             self._write(path, tensors)
-        with ThreadPoolExecutor() as pool:  # gigabytes: the files of IMDB one after the other take two seconds
-            list(pool.map(Path.unlink, set((self.folder / "traces").glob("*/*.safetensors")) - kept.keys()))
+
+    def keep_chosen(self, weights: bool = False) -> None:
+        """Puts them in place of all, and leaves no weights unless they are wanted. Once more does no harm."""
+        traces, chosen = self.folder / TRACES, self.folder / CHOSEN
+        if chosen.exists():
+            with ThreadPoolExecutor() as pool:  # gigabytes: the files of IMDB one after the other take two seconds
+                list(pool.map(Path.unlink, traces.glob("*/*.safetensors")))
+            shutil.rmtree(traces, ignore_errors=True)
+            chosen.rename(traces)
         if not weights:
             shutil.rmtree(self.folder / "weights", ignore_errors=True)
 
