@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from attndyn.errors import RunError
 from attndyn.measures.agreement import agreement
 from attndyn.measures.verdicts import resampled
 from attndyn.studies import read_part
@@ -90,3 +91,25 @@ def test_noise_is_not_above_zero_by_being_chosen() -> None:
         above[chosen_apart] += resampled(chosen_apart(found, np.arange(200))).low > 0
     assert above[highest] >= 10
     assert above[chosen_apart] <= 3
+
+
+def test_a_checkpoint_at_which_every_row_is_constant_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    u, usual = {"u": torch.arange(12.0)}, part().taus({"u": torch.arange(12.0)}, "uniform", SEEDS, "beta", 1)["u"]
+    drawn = Drawn.array
+
+    def constant(self: Drawn, condition: str, seed: int, step: int, name: str) -> np.ndarray:
+        found = drawn(self, condition, seed, step, name)
+        return np.zeros_like(found) if step in gone else found
+
+    monkeypatch.setattr(Drawn, "array", constant)
+    gone = [20]
+    found = part().taus(u, "uniform", SEEDS, "beta", 1)["u"]
+    assert np.isnan(found[:, 2]).all()
+    others = [0, 1, 3, 4]
+    np.testing.assert_array_equal(found[:, others], usual[:, others])
+    np.testing.assert_array_equal(highest(found), highest(usual[:, others]))
+    groups = np.arange(4)
+    np.testing.assert_array_equal(chosen_apart(found, groups), chosen_apart(usual[:, others], groups))
+    gone = STEPS
+    with pytest.raises(RunError, match="Kendall's τ of u with beta of 'uniform' is undefined at every checkpoint"):
+        part().taus(u, "uniform", SEEDS, "beta", 1)
