@@ -1,11 +1,16 @@
 """The public names, as a notebook uses them."""
 
+import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import attndyn
+from attndyn import spec
+from attndyn.studies import find
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +55,32 @@ def test_mistakes_raise(tmp_path: Path) -> None:
         attndyn.Run(tmp_path / "nowhere")
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         attndyn.trian  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"seeds": "x"}, "seeds must be a whole number, not 'x'"),
+        ({"seeds": 2.5}, "seeds must be a whole number, not 2.5"),
+        ({"lr": True}, "lr must be a number, not True"),
+        ({"device": "tpu"}, "device is one of auto, cpu, cuda, not 'tpu'"),
+        ({"precision": "fp8"}, "precision is one of auto, fp32, tf32, bf16, not 'fp8'"),
+        ({"deterministic": "yes"}, "deterministic is one of False, True, not 'yes'"),
+    ],
+)
+def test_values_of_another_kind_are_refused_before_anything_is_written(
+    settings: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(attndyn.UserError, match=re.escape(sentence)):
+        attndyn.run("copying", out=tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_equal_settings_are_equal_however_they_are_written() -> None:
+    plain = find("salient-words").at("paper", early=(5, 10), lr=1.0, corpus="a/b", vectors=None)
+    again = find("salient-words").at("paper", early=[np.int64(5), 10], lr=1, corpus=Path("a/b"), vectors=None)
+    assert spec.digest(plain) == spec.digest(again)
+    for settings, kind in (({"early": "10"}, "several of: a whole number"), ({"traces": "some"}, "shown or all"),
+                           ({"vectors": 3}, "text or None")):  # fmt: skip
+        with pytest.raises(attndyn.UserError, match=f"must be {kind}, not"):
+            find("salient-words").at("paper", **settings)

@@ -1,5 +1,6 @@
 """Text that changed since a run was begun: it is neither continued nor shown as if nothing had happened."""
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_a_finished_run_is_not_shown_for_other_text(corpus: Path, tmp_path: Path
     assert attndyn.run(study, out=out, page=False).info == first.info
     edit(corpus)
     with pytest.raises(
-        UserError, match=r"the files that 'proxy' in .*run was trained on have changed since; use --fresh"
+        UserError, match=r"the files that 'proxy' in .*run was trained on have changed since; .* --fresh would"
     ):
         attndyn.run(study, out=out, page=False)
     again = attndyn.run(study, out=out, page=False, fresh=True)
@@ -104,3 +105,36 @@ def test_vectors_of_ones_own_that_changed_are_noticed_and_read_again(tmp_path: P
     again = attndyn.run(study, out=out, page=False, fresh=True)
     assert again.info["data"] != first.info["data"]
     assert not again.metrics.equals(first.metrics)
+
+
+def test_a_study_on_borrowed_models_notices_changed_text_too(corpus: Path, tmp_path: Path) -> None:
+    study = find("counterfactual-attention").at(
+        "demo", **TINY["counterfactual-attention"] | {"corpus": str(corpus), "batch": 8, "shortest": 2}
+    )
+    out = tmp_path / "run"
+    first = attndyn.run(study, out=out, page=False)
+    assert attndyn.run(study, out=out, page=False).info == first.info
+    edit(corpus)
+    with pytest.raises(UserError, match="have changed since"):
+        attndyn.run(study, out=out, page=False)
+    with pytest.raises(UserError, match=r"attndyn run feature-importance .* --fresh would"):
+        attndyn.run(study, out=out, page=False, fresh=True)
+
+
+def test_the_page_is_made_again_from_anywhere(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(corpus.parent)
+    draw = random.Random(0)
+    texts = (
+        f"{('no', 'yes')[n % 2]}\t{' '.join(draw.choices('abcdefghij', k=6))} {('dull', 'fine')[n % 2]}\n"
+        for n in range(80)
+    )
+    corpus.write_text("".join(texts))
+    settings = TINY["salient-words"] | {"corpus": corpus.name, "batch": 8}
+    run = attndyn.run("salient-words", out=tmp_path / "runs" / "run", **settings)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    page = run.path / "report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert attndyn.Run(Path("..") / "runs" / "run").report().resolve() == page
+    assert page.read_bytes() == before

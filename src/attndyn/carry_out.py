@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ def carry_out(
     before = read_info(folder) if (folder / INFO).exists() else None
     if before is not None:
         check_same_work(folder, before, engine, list(names))
-        check_same_data(folder, before, data_of(conditions))
+        check_same_data(folder, before, data_of([*conditions, *borrowed]))
         if JUDGED in before:
             _conclude(study, recorder, before)
             return
@@ -79,13 +80,14 @@ def carry_out(
             for seed in one.seeds
         ],
         "tokens": tokens_of([*conditions, *borrowed]),
-        "data": data_of(conditions),
+        "data": data_of([*conditions, *borrowed]),
         "versions": versions(),
         **engine,
         "memory": [*(before or {}).get("memory", []), *runner.memory],
         "revision": revision(),
         "code": source_digest(),
         "command": command_of(study, scale),
+        "begun from": before["begun from"] if before else os.path.relpath(Path.cwd(), folder),
         "needed": [str(one.path) for one in needed],
         "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": None,
@@ -157,7 +159,8 @@ def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str])
     for name, content in found.items():
         if before.get("data", {}).get(name, content) != content:
             raise UserError(
-                f"the files that {name!r} in {folder} was trained on have changed since; use --fresh, or another --out"
+                f"the files that {name!r} in {folder} was trained on have changed since; "
+                f"{before['command']} --fresh would train it on them, another --out keeps it"
             )
 
 

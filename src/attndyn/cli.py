@@ -18,6 +18,10 @@ from attndyn.usage import HELP, help_of
 
 FULL = ("CUDA out of memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
 """How PyTorch, the driver, cuBLAS and cuDNN say that a GPU has no memory left."""
+CONTINUED = ("run", "reproduce", "sweep")
+"""Commands that save what they do."""
+WIDE = 26
+"""The column of names in `attndyn list`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,7 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             1,
         )
     except KeyboardInterrupt:
-        stop("stopped; the same command again continues from here", 130)
+        stop(
+            "stopped" + "; the same command again continues from here" * (words[:1] != [] and words[0] in CONTINUED),
+            130,
+        )
 
 
 def is_full(error: BaseException | None) -> bool:
@@ -102,13 +109,14 @@ def do_list(words: list[str]) -> None:
         return
     print("Studies")
     for entry in entries:
-        print(f"  {entry['name']:<20}{entry['title']}\n{'':22}{entry['source']}; {len(entry['claims'])} claims")
+        print(f"  {entry['name']:<{WIDE}}{entry['title']}")
+        print(f"{'':{2 + WIDE}}{entry['source']}; {len(entry['claims'])} claims")
     print("\nTasks")
     for name, about in kinds.items():
-        print(f"  {name:<20}{about}")
+        print(f"  {name:<{WIDE}}{about}")
     print("\nCorpora (attndyn data list says more)")
     for corpus in corpora:
-        print(f"  {corpus['name']:<20}{'here' if corpus['folder'] else 'not here'}; {corpus['title']}")
+        print(f"  {corpus['name']:<{WIDE}}{'here' if corpus['folder'] else 'not here'}; {corpus['title']}")
 
 
 def do_run(words: list[str]) -> None:

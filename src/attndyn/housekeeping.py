@@ -13,13 +13,12 @@ from typing import Any
 
 from attndyn.console import duration, in_bytes, print_claims, print_table
 from attndyn.errors import RunError, UserError
-from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, LOCK, METRICS, Run, is_locked, lock, read_info
+from attndyn.store.folder import CLAIMS, ENDED, FILES, FOLDERS, INFO, LOCK, METRICS, Run, is_locked, lock, read_info
 
 USAGE = """usage: attndyn runs list [--under DIR] [--json]
        attndyn runs show DIR [--json]
        attndyn runs compare DIR DIR [--json]
        attndyn runs clean [--under DIR] [--unfinished] [--yes]"""
-ENDED = ("finished", "diverged")
 MADE_BY = ("study", "scale", "status", "seeds", "device", "precision", "deterministic", "revision", "code")
 SHOWN = 40
 """Metrics that `compare` prints; --json has all."""

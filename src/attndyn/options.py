@@ -97,12 +97,10 @@ def parse_run(
 
 def check_flags(name: str, words: Sequence[str], *parts: type[Any]) -> None:
     """An unknown flag is a mistake, and the nearest one is named."""
-    known = [option.name for part in parts for option in fields(part)]
-    flags = [
-        "--help",
-        *(["--grid"] if SweepOptions in parts else []),
-        *(f"--{prefix}{name.replace('_', '-')}" for name in known for prefix in ("", "no-")),
-    ]
+    flags = ["--help", *(["--grid"] if SweepOptions in parts else [])]
+    for option in (option for part in parts for option in fields(part)):
+        flag = option.name.replace("_", "-")
+        flags += [f"--{flag}", *([f"--no-{flag}"] if option.type in (bool, "bool") else [])]
     for word in words:
         flag = word.split("=")[0].replace("_", "-")
         if flag.startswith("--") and flag not in flags:

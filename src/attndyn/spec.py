@@ -3,7 +3,11 @@
 import dataclasses
 import hashlib
 import json
-from typing import Any
+import os
+import types
+from typing import Any, Literal, Union, get_args, get_origin
+
+from attndyn.errors import UserError
 
 
 def encode(value: Any) -> Any:
@@ -24,3 +28,53 @@ def digest(value: Any) -> str:
     """Same digest = same work."""
     text = json.dumps(encode(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fitting(name: str, value: Any, hint: Any) -> Any:
+    """A setting as the command line would have read it: a list becomes a tuple, a path a string, 1 becomes 1.0 where
+    numbers are meant, so that equal settings have equal digests. Refuses what is of another kind."""
+    try:
+        return _as(value, hint)
+    except TypeError:
+        raise UserError(f"{name} must be {_in_words(hint)}, not {value!r}") from None
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) is tuple:
+        return f"several of: {_in_words(get_args(hint)[0])}"
+    if get_args(hint):
+        return " or ".join(map(_in_words, get_args(hint)))
+    known = {int: "a whole number", float: "a number", str: "text", bool: "True or False", types.NoneType: "None"}
+    return known.get(hint, str(hint))
+
+
+def _as(value: Any, hint: Any) -> Any:
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind in (Union, types.UnionType):
+        for part in parts:
+            try:
+                return _as(value, part)
+            except TypeError:
+                continue
+        raise TypeError
+    if kind is Literal:
+        if value in parts:
+            return value
+        raise TypeError
+    if kind is tuple and isinstance(value, list | tuple):
+        wanted = [parts[0]] * len(value) if parts[1:] == (...,) else parts
+        if len(wanted) != len(value):
+            raise TypeError
+        return tuple(_as(item, part) for item, part in zip(value, wanted, strict=True))
+    if hint in (int, float) and hasattr(value, "__index__") and not isinstance(value, bool):  # also NumPy's
+        return hint(value)
+    if hint is str and isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if (
+        kind is None
+        and isinstance(hint, type)
+        and isinstance(value, hint)
+        and isinstance(value, bool) <= (hint is bool)
+    ):
+        return value
+    raise TypeError

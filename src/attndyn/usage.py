@@ -18,7 +18,8 @@ HELP = """attndyn: how, when and why does attention learn where to look?
                                       how the attention of your own model changed, from its stored checkpoints
   attndyn audit CHECKPOINTS … [--json]
                                       duplicates, swaps, gaps, jumps and foreign shards in a series of checkpoints
-  attndyn runs list|show|compare|clean [DIR …] [--under DIR] [--json]
+  attndyn runs list|show|compare [DIR …] [--under DIR] [--json]
+  attndyn runs clean [--under DIR] [--unfinished] [--yes]
                                       the runs on this disk: what there is, what differs, what can go
   attndyn doctor [--json]             what this machine has, and whether attndyn works on it: for a bug report
   attndyn bench [NAME]                the benchmarks (from a checkout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from attndyn import spec
 from attndyn.carry_out import carry_out, check_same_data, data_of
 from attndyn.errors import Busy, RunError, UserError
 from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
-from attndyn.store.folder import CLAIMS, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
+from attndyn.store.folder import CLAIMS, ENDED, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
 from attndyn.tasks.held import forget
 
@@ -42,7 +43,7 @@ def run(
     if not beside it.
     """
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
-    if has_own_files(declared):
+    if own_files(declared):
         forget()
     common: dict[str, Any] = {
         "scale": scale, "device": device, "precision": precision, "deterministic": deterministic, "fresh": fresh,
@@ -92,8 +93,8 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
         raise UserError(f"the run in {folder} is not finished; run it again to continue it")
     if info.get("finding", "") is None:
         raise UserError(f"{diverged_in_words(Run(folder))}; nothing was compared, so there is no page")
-    study = restored(info["study"], info["settings"])
-    if has_own_files(study):
+    study = found_again(restored(info["study"], info["settings"]), folder / info.get("begun from", "."))
+    if own_files(study):
         forget()
     check_own_files(study, folder)
     with lock(folder):
@@ -148,7 +149,7 @@ def folder_beside(folder: Path, study: Study, scale: str) -> Path:
 
 
 def is_finished(folder: Path) -> bool:
-    return (folder / INFO).exists() and read_info(folder)["status"] in ("finished", "diverged")
+    return (folder / INFO).exists() and read_info(folder)["status"] in ENDED
 
 
 def check_same(study: Study, folder: Path, fresh: bool) -> None:
@@ -163,21 +164,29 @@ def check_same(study: Study, folder: Path, fresh: bool) -> None:
         raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
 
 
-def has_own_files(study: Study) -> bool:
-    """Files of one's own may change at any time; those of known corpora have checksums."""
+def own_files(study: Study) -> dict[str, str]:
+    """The settings that name files of one's own, which may change at any time; those of known corpora have
+    checksums."""
     from attndyn.tasks.corpora import CORPORA, SHORT
 
-    named = (getattr(study, setting, None) for setting in ("corpus", "vectors", "piece_model", "gold"))
-    return any(name and name not in CORPORA and name not in SHORT for name in named)
+    named = {setting: getattr(study, setting, None) for setting in ("corpus", "vectors", "piece_model", "gold")}
+    return {setting: name for setting, name in named.items() if name and name not in CORPORA and name not in SHORT}
+
+
+def found_again(study: Study, place: Path) -> Study:
+    """The study as seen from here, of a run that was begun at another place, which its files are named from."""
+    if place.resolve() == Path.cwd():
+        return study
+    return replace(study, **{setting: str(place / name) for setting, name in own_files(study).items()})
 
 
 def check_own_files(study: Study, folder: Path) -> None:
     """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
     matter."""
-    if not has_own_files(study):
+    if not own_files(study):
         return
     try:
-        found = data_of(list(study.conditions()))
+        found = data_of([*study.conditions(), *study.borrowed()])
     except UserError:
         return
     check_same_data(folder, read_info(folder), found)

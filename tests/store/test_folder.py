@@ -115,6 +115,13 @@ def test_run_json_of_something_else(folder: Path, content: str) -> None:
         read_info(folder)
 
 
+def test_missing_metrics_of_a_finished_run(folder: Path) -> None:
+    (folder / METRICS).unlink()
+    (folder / INFO).write_text(json.dumps(read_info(folder) | {"status": "finished"}))
+    with pytest.raises(UserError, match=f"{names_file(folder / METRICS)} is missing, though the run is finished"):
+        _ = Run(folder).metrics
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
 def test_truncated_metrics(folder: Path, kept: float) -> None:
     data = (folder / METRICS).read_bytes()

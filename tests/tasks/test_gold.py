@@ -21,6 +21,7 @@ def test_gold_is_read_and_checked(tmp_path: Path) -> None:
         "0-0\n0:0\n": r"gold, line 2: '0:0' is not a link",
         "0-0\n0-1\n": r"gold, line 2: '0-1' points past the end of a sentence of 1 words",
         "0-0\n": r"gold has 1 lines, but the text has 2",
+        "0-1\n": r"gold has 1 lines, but the text has 2",  # not that the link points past some other line's end
         "0-0\n0-0\n0-0\n": r"gold has 3 lines, but the text has 2",
         "²-0\n\n": "not a link",
     }.items():

@@ -159,7 +159,7 @@ def test_equal_keys_still_have_one_order(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_position_fits_beside_the_key() -> None:
     n = 1 << POSITION_BITS
-    with pytest.raises(UserError, match=str(n + 1)):
+    with pytest.raises(UserError, match=f"{n + 1:,}"):
         Streams([0]).shuffles(TRAIN, [0], 1, n + 1)
 
 

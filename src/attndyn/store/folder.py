@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 METRICS, CLAIMS, INFO, LOCK = "metrics.parquet", "claims.json", "run.json", ".lock"
 TRACES, CHOSEN = "traces", "chosen"
+ENDED = ("finished", "diverged")
 FILES = (METRICS, CLAIMS, "report.html", INFO)
 FOLDERS = (TRACES, CHOSEN, "weights", "checkpoints", "figures", "readings")
 """What attndyn leaves in a run folder; anything else there is somebody else's."""
@@ -52,6 +53,8 @@ class Run:
                 return from_parquet((self.path / METRICS).read_bytes())
             except (OSError, ValueError) as error:
                 raise UserError(f"{self.path / METRICS} cannot be read: {first_line(error)}") from error
+        if self.info.get("status") in ENDED:
+            raise UserError(f"{self.path / METRICS} is missing, though the run is finished")
         save = latest(self.path)
         return to_table([]) if save is None else from_parquet(save.rows)
 
@@ -80,14 +83,22 @@ class Run:
 
     def trace(self, condition: str, replica: int, step: int) -> dict[str, np.ndarray]:
         """alpha [example, head, query, key], beta [example, query, key], source, target, align."""
-        folder, index = self.place(condition, replica)
-        return _entries(folder / f"step-{step:06d}.safetensors", f"{index}.")
+        path, index = self._traced(condition, replica, step)
+        return _entries(path, f"{index}.")
 
     def array(self, condition: str, replica: int, step: int, name: str) -> np.ndarray:
         """One array of a trace."""
-        folder, index = self.place(condition, replica)
-        with _open(folder / f"step-{step:06d}.safetensors") as file:
+        path, index = self._traced(condition, replica, step)
+        with _open(path) as file:
             return file.get_tensor(f"{index}.{name}")
+
+    def _traced(self, condition: str, replica: int, step: int) -> tuple[Path, int]:
+        folder, index = self.place(condition, replica)
+        path = folder / f"step-{step:06d}.safetensors"
+        if not path.exists():
+            steps = ", ".join(map(str, self.trace_steps(condition, replica)))
+            raise UserError(f"there is no {path}: traces of {condition!r} were kept at {steps or 'no step'}")
+        return path, index
 
     def weights(self, condition: str, replica: int, best: str) -> dict[str, np.ndarray]:
         """The parameters of a replica where they were kept, such as at its lowest loss."""
@@ -107,6 +118,9 @@ class Run:
     def needed(self) -> list[Run]:
         """The runs that this one builds on."""
         return [Run(path) for path in self.info.get("needed", [])]
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}): {self.info['study']}, {self.info.get('finding') or self.info.get('status')}"
 
     def report(self) -> Path:
         """Builds the page again and returns its path."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
+from attndyn import spec
 from attndyn.errors import UserError, nearest
 from attndyn.measures.verdicts import NOT_JUDGED
 
@@ -189,8 +190,9 @@ class Study:
         """The settings of a scale, then the changes asked for."""
         if scale not in SCALES:
             raise UserError(f"there is no scale {scale!r}; there are {' and '.join(SCALES)}")
-        known = [field.name for field in fields(cls)]
+        known, hints = [field.name for field in fields(cls)], get_type_hints(cls)
         for name in changes:
             if name not in known:
                 raise UserError(f"{cls.name} has no setting {name!r}; {nearest(name, known)}")
+        changes = {name: spec.fitting(name, value, hints[name]) for name, value in changes.items()}
         return replace(cls(**(cls.demo if scale == "demo" else {})), **changes)

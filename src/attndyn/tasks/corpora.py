@@ -397,6 +397,11 @@ SHORT = {
 """What people call them."""
 
 
+def named(kind: Kind) -> list[str]:
+    """What corpora of a kind may be called."""
+    return [name for name in (*CORPORA, *SHORT) if find(name).kind == kind]
+
+
 def find(name: str) -> Corpus:
     name = SHORT.get(name, name)
     if name not in CORPORA:

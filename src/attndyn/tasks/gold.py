@@ -31,10 +31,10 @@ class Gold:
 
 def read_gold(path: Path | str, pairs: Pairs | None = None) -> list[Gold]:
     """Reads a gold file; with `pairs`, their number and the range of each link are checked."""
-    gold = [_parse(line, path, place, pairs) for place, line in enumerate(read_lines(path), 1)]
-    if pairs is not None and len(gold) != len(pairs):
-        raise UserError(f"{path} has {len(gold):,} lines, but the text has {len(pairs):,}")
-    return gold
+    lines = list(read_lines(path))
+    if pairs is not None and len(lines) != len(pairs):
+        raise UserError(f"{path} has {len(lines):,} lines, but the text has {len(pairs):,}")
+    return [_parse(line, path, place, pairs) for place, line in enumerate(lines, 1)]
 
 
 def _parse(line: str, path: Path | str, place: int, pairs: Pairs | None) -> Gold:
@@ -44,7 +44,7 @@ def _parse(line: str, path: Path | str, place: int, pairs: Pairs | None) -> Gold
         if match is None:
             raise UserError(f"{path}, line {place}: {word!r} is not a link; i-j (sure) or i?j (possible) is expected")
         link = int(match[1]), int(match[3])
-        if pairs is not None and place <= len(pairs):
+        if pairs is not None:
             for position, text in zip(link, (pairs.source, pairs.target), strict=True):
                 if position >= text.lengths[place - 1]:
                     raise UserError(

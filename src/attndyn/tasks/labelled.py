@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -108,6 +108,8 @@ def load_labelled(
     file `vectors`, or in the corpus glove). `tokenised` is for one's own text. `seed` draws the evaluation examples and
     splits a single file; `own_valid` takes valid.tsv instead of test examples.
     """
+    if rule not in get_args(Rule):
+        raise UserError(f"there is no rule {rule!r} for the vocabulary; {nearest(rule, get_args(Rule))}")
     found, paths = _find(corpus, data_dir)
     spec = found.corpus if found else None
     cut = _cut(spec, found.tokenised if found else tokenised)
@@ -206,7 +208,7 @@ def _find(corpus: str | Path, data_dir: Path | str | None) -> tuple[Found | None
                 raise UserError(f"{path} holds no {split}.tsv (plain, .gz or .xz); train.tsv and test.tsv are expected")
         return None, {split: file for split, file in own.items() if file is not None}
     if not path.exists():
-        near = nearest(str(corpus), [*corpora.CORPORA, *corpora.SHORT])
+        near = nearest(str(corpus), corpora.named("labelled"))
         raise UserError(f"{str(corpus)!r} is neither a corpus, nor a file, nor a folder; {near}")
     return None, {"train": path}
 

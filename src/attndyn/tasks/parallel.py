@@ -114,7 +114,7 @@ def _own(path: Path, source: str, target: str) -> Files:
             f"{path} is one file of a pair; the beginning that both names share is needed, such as data/mine for "
             f"data/mine.{source} and data/mine.{target}"
         )
-    near = nearest(str(path), [*corpora.CORPORA, *corpora.SHORT])
+    near = nearest(str(path), corpora.named("parallel"))
     raise UserError(
         f"{str(path)!r} is neither a corpus, nor a folder, nor the beginning of two files "
         f"({path.name}.{source} and {path.name}.{target}); {near}"

@@ -86,6 +86,10 @@ class Ibm1:
 
     def beta(self, source: Sequence[str], target: Sequence[str]) -> Float[np.ndarray, "query key"]:
         """β_IBM [output position, input position]: Trans(y_t|x_l); 0 where the two never met."""
+        if isinstance(source, str) or isinstance(target, str):
+            raise UserError(
+                "a sentence is a list of words, not a text: line.split(), or whatever cut the training text"
+            )
         values = np.zeros((len(target), len(source)))
         rows, columns = (
             np.array([known.get(word, -1) for word in line])
