@@ -1,5 +1,6 @@
 """The tables of salient-words against slow definitions on a made corpus, and the study as a user runs it."""
 
+import gc
 import json
 import random
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from scipy.stats import kendalltau
 
 import attndyn
-from attndyn.errors import UserError
+from attndyn.errors import RunError, UserError
 from attndyn.measures.verdicts import resampled
 from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics
@@ -284,6 +285,29 @@ def test_the_twin_in_a_process_is_the_twin(corpus: Path) -> None:
     np.testing.assert_array_equal(found.beta, wanted.beta)
     assert found.chosen == wanted.chosen
     assert (found.words, found.labels, found.path) == (wanted.words, wanted.labels, wanted.path)
+
+
+def test_a_study_that_is_run_again_has_a_new_twin_and_leaves_none_behind(corpus: Path) -> None:
+    """As on a GPU: once to the end, and once only until something fails."""
+    study = SalientWords(corpus=str(corpus), **SMALL)
+    study.begin("cuda")
+    first = study._twin
+    assert study.twin("cuda") is study.twin("cuda")
+    study.begin("cuda")
+    second = study._twin
+    assert second is not first
+    processes, folders = [one.process for one in (first, second)], [one.path.parent for one in (first, second)]
+    assert second.process.poll() is None
+    del first, second, study
+    gc.collect()
+    assert all(process.poll() is not None for process in processes)
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_a_twin_that_fails_says_why(tmp_path: Path) -> None:
+    twin = Twin(LabelledText(str(tmp_path / "nowhere.tsv")))
+    with pytest.raises(RunError, match=r"the logistic regression failed: .*nowhere\.tsv"):
+        twin.result()
 
 
 def test_training_examples_have_a_table_of_their_own(finished: Run, study: SalientWords) -> None:

@@ -150,6 +150,7 @@ class SalientWords(Study):
 
     def begin(self, device: str) -> None:
         if device != "cpu":  # where the cores have nothing else to do
+            vars(self).pop("_twin", None)  # that of an earlier run, which may have been interrupted
             _ = self._twin
 
     def twin(self, device: str) -> Logistic:
