@@ -237,6 +237,19 @@ def test_counts_are_written_in_full(run: attndyn.Run) -> None:
     assert facts["sure links"] == "67"
 
 
+def test_few_gold_pairs_decide_nothing_that_has_an_interval_over_them(run: attndyn.Run) -> None:
+    known = {("summary", f"AER of {name}{end}"): 0.2 for name in ("β_uf minus α", "β_px minus β_uf")
+             for end in (" low", " high")}  # fmt: skip
+    for pairs, verdict in ((9.0, INCONCLUSIVE), (10.0, HOLDS)):
+        changes = known | {("summary", "pairs"): pairs}
+        rows = [row for row in run.metrics.to_pylist() if (row["condition"], row["metric"]) not in changes]
+        made = [Row(**row) for row in rows] + [Row(of, 0, 0, name, value) for (of, name), value in changes.items()]
+        found = dict(Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(made))).all())
+        assert found["A-03"].verdict == verdict
+        assert ("fewer than 10 gold pairs read (9)" in found["A-05"].why) == (pairs == 9)
+        assert found["S-33"].verdict == HOLDS
+
+
 def test_impossible_settings() -> None:
     with pytest.raises(UserError, match="uniform must be at least 1"):
         find("attention-as-alignment").at("demo", uniform=0)

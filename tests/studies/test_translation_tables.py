@@ -182,6 +182,12 @@ def test_the_page_has_all_seven_tables(part: Pairs, metrics: Metrics) -> None:
 # --- judgements
 
 
+def test_nine_pairs_decide_nothing_but_what_holds_for_any(run: attndyn.Run) -> None:
+    decided = {claim["id"] for claim in run.claims if claim["verdict"] in (HOLDS, DIFFERS)}
+    assert {"S-19", "S-49"} <= decided <= {"S-03", "S-19", "S-49", "S-50"}
+    assert any("fewer than 10 pairs read (9)" in claim["why"] for claim in run.claims)
+
+
 def judge(rows: list[Row], **settings: int) -> Judge:
     study = SimpleNamespace(seeds=2, linear=settings.get("linear", 1))
     return Judge(study, Metrics(to_table(rows)))  # type: ignore[arg-type]
@@ -251,6 +257,7 @@ def test_rising_together(agreement: list[list[float]], verdict: str, measured: s
         ([0.1, 0.3, 0.28], (0.01, 0.08), (0.01, 0.08), INCONCLUSIVE),
         ([0.1, 0.3, 0.18], (0.10, 0.15), (0.10, 0.15), DIFFERS),  # it falls, and by much
         ([0.1, 0.2, 0.3], (0.0, 0.0), (0.0, 0.0), DIFFERS),
+        ([0.1, 0.3], (0.0, 0.0), (0.0, 0.0), INCONCLUSIVE),  # it cannot peak but at an end
     ],
 )
 def test_a_maximum_that_inflates(

@@ -132,6 +132,12 @@ class Judge:
         return self.halfway(np.array([max(self.lowest(name).mean() for name in names)]))
 
     def all(self) -> Iterator[tuple[str, Judgement]]:
+        """What has an interval is measured on gold pairs."""
+        pairs = self.value("pairs")
+        for id, judgement in self._all():
+            yield id, judgement.on(pairs, "gold pairs") if judgement.interval is not None else judgement
+
+    def _all(self) -> Iterator[tuple[str, Judgement]]:
         compared, turned = (int(self.value(f"positions {name}")) for name in ("compared", "in another order"))
         yield "S-33", Judgement(
             measured=f"{turned} of {compared:,} in another order", n=compared,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attndyn.errors import UserError, nearest
-from attndyn.measures.verdicts import NOT_JUDGED
+from attndyn.measures.verdicts import CHECKPOINTS, DIFFERS, FEWEST, HOLDS, INCONCLUSIVE, NOT_JUDGED
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,6 +43,21 @@ class Judgement:
     interval: tuple[float, float] | None = None
     n: int | None = None
     why: str = ""
+
+    def on(self, examples: float, what: str) -> Judgement:
+        """What is left of it if so many examples were read: of few, nothing is decided."""
+        why = f"fewer than {FEWEST} {what} read ({examples:.0f})"
+        return self if examples >= FEWEST else self._undecided(why)
+
+    def along(self, checkpoints: int) -> Judgement:
+        """What is left of it if it is about a curve with so many checkpoints: two are its ends."""
+        why = f"{checkpoints} checkpoints: none between the ends"
+        return self if checkpoints >= CHECKPOINTS else self._undecided(why)
+
+    def _undecided(self, why: str) -> Judgement:
+        if self.verdict not in (HOLDS, DIFFERS):
+            return self
+        return replace(self, verdict=INCONCLUSIVE, why="; ".join(filter(None, (self.why, why))))
 
 
 @dataclass(frozen=True)
