@@ -251,6 +251,13 @@ def test_no_two_conditions_share_a_seed(study: SalientWords) -> None:
     assert len(set(seeds)) == len(seeds)
 
 
+@pytest.mark.parametrize("name", ["seeds", "uniform", "blog", "proxies"])
+def test_as_many_runs_as_would_share_seeds_are_refused(name: str) -> None:
+    SalientWords(**{name: 1000})
+    with pytest.raises(UserError, match=f"{name} must be at most 1000, not 1001: no two runs share a seed"):
+        SalientWords(**{name: 1001})
+
+
 def test_only_the_shown_texts_stay(corpus: Path, finished: Run, tmp_path: Path) -> None:
     run = attndyn.run("salient-words", corpus=str(corpus), out=tmp_path / "shown", **SMALL)
     assert not (run.path / "weights").exists()

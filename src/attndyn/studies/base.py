@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Scale = Literal["demo", "paper"]
 SCALES: tuple[Scale, ...] = ("demo", "paper")
+APART = 1000
+"""Between the first seeds of two conditions that share none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,12 @@ class Study:
         for name in names:
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    def seeds_apart(self, *names: str) -> None:
+        """Refuses numbers of runs whose seeds would reach into those of the next condition."""
+        for name in names:
+            if (getattr(self, name) or 0) > APART:
+                raise UserError(f"{name} must be at most {APART}, not {getattr(self, name)}: no two runs share a seed")
 
     def conditions(self) -> Iterator[Condition]:
         """What is trained."""
