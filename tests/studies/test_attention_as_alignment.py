@@ -148,6 +148,11 @@ def test_a_corpus_without_links(settings: dict, tmp_path: Path, capsys: pytest.C
     assert not out.exists()
 
 
+def test_links_of_ones_own_beside_the_cipher_of_the_demo() -> None:
+    with pytest.raises(UserError, match="--gold data/test cannot be used with tatoeba-cipher"):
+        find("attention-as-alignment").at("demo", gold="data/test")
+
+
 def test_with_gold_links_nothing_is_held_out(tmp_path: Path) -> None:
     made(tmp_path)
     two = {"corpus": str(tmp_path / "train"), "gold": str(tmp_path / "few")}

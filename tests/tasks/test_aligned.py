@@ -94,7 +94,12 @@ def test_pairs_that_are_too_long_take_their_links_with_them(tmp_path: Path) -> N
         ({}, "0-0\n", "gold has 1 lines, but the text has 2"),
         ({}, "0-0\n9-0\n", "line 2: '9-0' points past the end of a sentence of 5 words"),
         ({}, "0?0\n\n", "has no sure link"),
-        ({"corpus": "tatoeba-cipher"}, None, "English or German on one side and cipher on the other"),
+        (
+            {"corpus": "tatoeba-cipher"},
+            None,
+            r"--gold .*/gold cannot be used with tatoeba-cipher, which has exact links",
+        ),
+        ({"corpus": "tatoeba-cipher", "gold": ""}, None, "English or German on one side and cipher on the other"),
     ],
 )
 def test_what_is_refused(changes: dict[str, str], links: str | None, message: str, tmp_path: Path) -> None:

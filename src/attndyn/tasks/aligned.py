@@ -49,6 +49,13 @@ class AlignedText(PieceText):
     """The beginning of three files: data/test for data/test.de, data/test.en and data/test.gold, whose links name the
     position in the source first. Empty: the links that belong to the corpus."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gold and self.corpus == CIPHER:
+            raise UserError(
+                f"--gold {self.gold} cannot be used with {CIPHER}, which has exact links; choose a --corpus"
+            )
+
     def load(self) -> AlignedExamples:
         sides, gold = self.ciphered() if self.corpus == CIPHER else self.linked()
         plain = self.examples(sides)
