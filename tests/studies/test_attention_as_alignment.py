@@ -242,6 +242,12 @@ def test_counts_are_written_in_full(run: attndyn.Run) -> None:
     assert facts["sure links"] == "67"
 
 
+def test_the_runs_that_an_interval_draws_are_counted(run: attndyn.Run) -> None:
+    """Two standard runs and one under uniform attention, with which alone the proxy is compared."""
+    counts = {claim["id"]: claim["n"] for claim in run.claims}
+    assert counts == counts | {"A-03": 2, "A-04": 2, "A-05": 1, "A-07": 2}
+
+
 def test_few_gold_pairs_decide_nothing_that_has_an_interval_over_them(run: attndyn.Run) -> None:
     known = {("summary", f"AER of {name}{end}"): 0.2 for name in ("β_uf minus α", "β_px minus β_uf")
              for end in (" low", " high")}  # fmt: skip
