@@ -159,15 +159,16 @@ class TranslationStudy(Study):
         return Condition(name=name, **(common | changes))
 
     def proxy(self) -> Condition:
-        """The authors' recipe: width 256, batches of 64, summed loss, the best epoch."""
-        steps = self.task.epoch(64)
+        """The authors' recipe: width 256, batches of 64 (or all pairs, if fewer), summed loss, the best epoch."""
+        size = min(64, len(loaded(self.task).train))
+        steps = self.task.epoch(size)
         return Condition(
             name=PROXY,
             task=self.task,
             model=Proxy(width=self.hidden),
             seeds=tuple(self.seeds_of(PROXY)),
             steps=self.epochs * steps,
-            batch=64,
+            batch=size,
             rule=Uniform(),
             objective=Likelihood(total=True),
             optimiser=Adam(lr=self.proxy_lr),
