@@ -28,6 +28,7 @@ from attndyn.studies.translation_names import (
 from attndyn.studies.translation_page import Tables
 from attndyn.studies.translation_part import Pairs
 from attndyn.tasks.corpus import loaded
+from attndyn.tasks.held import forget
 from attndyn.theory.ibm1 import ibm1
 from tests.studies.made import parallel
 
@@ -73,6 +74,23 @@ def test_no_link_goes_to_an_end_of_the_sentence() -> None:
     assert (part.links[part.pairs.target.offsets[1:] - 1] == -1).all()
     assert 0.9 < len(linked) / len(part.links) < 0.93
     assert part.marks().sum() == 2 * len(linked)
+
+
+def test_the_links_of_all_parts_are_counted_once(
+    run: attndyn.Run, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {name: run.info["settings"][name] for name in (*TINY, "corpus")}
+    study = find("word-translation").at("demo", **settings | {"early": tuple(settings["early"])})
+    counted = []
+    monkeypatch.setattr(
+        "attndyn.studies.translation_part.ibm1", lambda *of, **how: counted.append(of) or ibm1(*of, **how)
+    )
+    forget()
+    for name in ("valid", "train", "valid"):
+        part = Pairs(study, metrics, run, "cpu", name)
+        found = ibm1(part.examples.train, iterations=5).align(part.pairs)
+        np.testing.assert_array_equal(part.links[part.links >= 0], found[part.links >= 0])
+    assert len(counted) == 1
 
 
 def test_chance_is_that_of_the_part(part: Pairs, metrics: Metrics) -> None:
