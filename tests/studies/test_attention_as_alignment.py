@@ -148,6 +148,11 @@ def test_a_corpus_without_links(settings: dict, tmp_path: Path, capsys: pytest.C
     assert not out.exists()
 
 
+def test_links_of_ones_own_beside_the_cipher_of_the_demo() -> None:
+    with pytest.raises(UserError, match="--gold data/test cannot be used with tatoeba-cipher"):
+        find("attention-as-alignment").at("demo", gold="data/test")
+
+
 def test_with_gold_links_nothing_is_held_out(tmp_path: Path) -> None:
     made(tmp_path)
     two = {"corpus": str(tmp_path / "train"), "gold": str(tmp_path / "few")}
@@ -235,6 +240,25 @@ def test_counts_are_written_in_full(run: attndyn.Run) -> None:
     facts = dict(Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(made))).facts().rows)
     assert facts["training pairs"] == "21,079"
     assert facts["sure links"] == "67"
+
+
+def test_the_runs_that_an_interval_draws_are_counted(run: attndyn.Run) -> None:
+    """Two standard runs and one under uniform attention, with which alone the proxy is compared."""
+    counts = {claim["id"]: claim["n"] for claim in run.claims}
+    assert counts == counts | {"A-03": 2, "A-04": 2, "A-05": 1, "A-07": 2}
+
+
+def test_few_gold_pairs_decide_nothing_that_has_an_interval_over_them(run: attndyn.Run) -> None:
+    known = {("summary", f"AER of {name}{end}"): 0.2 for name in ("β_uf minus α", "β_px minus β_uf")
+             for end in (" low", " high")}  # fmt: skip
+    for pairs, verdict in ((9.0, INCONCLUSIVE), (10.0, HOLDS)):
+        changes = known | {("summary", "pairs"): pairs}
+        rows = [row for row in run.metrics.to_pylist() if (row["condition"], row["metric"]) not in changes]
+        made = [Row(**row) for row in rows] + [Row(of, 0, 0, name, value) for (of, name), value in changes.items()]
+        found = dict(Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(made))).all())
+        assert found["A-03"].verdict == verdict
+        assert ("fewer than 10 gold pairs read (9)" in found["A-05"].why) == (pairs == 9)
+        assert found["S-33"].verdict == HOLDS
 
 
 def test_impossible_settings() -> None:

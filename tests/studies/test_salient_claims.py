@@ -44,6 +44,7 @@ def published() -> Made:
     rise = [[0.5, 0.6 + 0.01 * n, 0.8, 0.9] for n in range(6)]
     made: Made = {
         (SUMMARY, "chance"): CHANCE, (TRAIN, "chance"): 0.07, (SUMMARY, "most frequent class"): 0.6,
+        (SUMMARY, "evaluation examples"): 1114, (SUMMARY, "training examples"): 4460,
         (SUMMARY, "median length"): 15, (SUMMARY, "vocabulary"): 2614, (SUMMARY, "parameters"): 1_274_882,
         (SUMMARY, "answer minus combined votes"): 1e-7, (SUMMARY, "odds minus log-odds"): 5.0,
         (SUMMARY, "peak step of A(α, β_uf)"): 100, (SUMMARY, "peak of A(α, β_uf)"): 0.5,
@@ -192,6 +193,38 @@ def test_too_few_runs_say_that_they_cannot_decide() -> None:
     assert few.measured.startswith("2 before, 0 after, 0 at the same checkpoint")
     assert few.why == "2 runs at different checkpoints; fewer than 6 cannot decide"
     assert judged()["B-08"].why == ""
+
+
+def of_one_text() -> Made:
+    """Every interval over texts is as wide as a point."""
+    made = published()
+    low = {key: made[key[0], key[1].removesuffix("high") + "low"] for key in made if key[1].endswith(" high")}
+    return low | {(SUMMARY, "evaluation examples"): 1}
+
+
+def test_few_texts_decide_nothing_but_what_holds_for_any() -> None:
+    found, whatever = judged(of_one_text()), judged()
+    exact = {"S-03", "S-04", "S-05", "S-17", "S-18", "S-19", "S-20", "S-55", "S-56", "S-58", "O-05"}
+    for id, judgement in found.items():
+        assert judgement.verdict == (whatever[id].verdict if id in exact else "inconclusive"), id
+    assert found["S-02"].why == "fewer than 10 texts read (1)"
+    below = judged({(SUMMARY, "evaluation examples"): 9, (KENDALL, f"{COLUMNS[0]} high"): -0.1})
+    assert below["S-13"].verdict == "inconclusive"
+    assert {id: one.verdict for id, one in judged({(SUMMARY, "evaluation examples"): 10}).items()} == {
+        id: one.verdict for id, one in whatever.items()
+    }
+    few = judged({(SUMMARY, "training examples"): 9})
+    assert [id for id in few if few[id].verdict != whatever[id].verdict] == ["S-15"]
+
+
+def test_a_curve_of_two_checkpoints_has_no_peak_inside() -> None:
+    ends = {(UNIFORM, "A(α, β_uf)"): [[0.1, 0.3]] * 3, (SUMMARY, "peak step of A(α, β_uf)"): 10}
+    found = judged(ends)["S-53"]
+    assert (found.verdict, found.why) == ("inconclusive", "2 checkpoints: none between the ends")
+    assert (
+        judged({(UNIFORM, "A(α, β_uf)"): [[0.1, 0.3, 0.2]] * 3, **between(FALL, -0.02, 0.0)})["S-53"].verdict
+        == "differs"
+    )
 
 
 def test_three_classes_have_no_such_identity() -> None:

@@ -1,5 +1,6 @@
 """Parts of the tables of salient-words on made arrays, and the tables of its page."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,9 @@ from attndyn.studies.salient_entries import difference, entry
 from attndyn.studies.salient_names import CODE, COLUMNS, KENDALL, SUMMARY, TRAIN
 from attndyn.studies.salient_page import Tables
 from attndyn.studies.salient_part import Part
-from attndyn.studies.salient_tables import kendall
+from attndyn.studies.salient_tables import facts, kendall
+from attndyn.studies.salient_words import SalientWords
+from attndyn.tasks.vocabulary import LONGEST
 from tests.studies.test_salient_claims import STUDY, metrics, published
 
 STEPS = [0, 10, 100, 1000]
@@ -86,6 +89,22 @@ def test_a_text_without_tau_counts_once() -> None:
     found = named(kendall(part))
     assert [found[f"{name} undefined"] for name in COLUMNS[:3]] == [2, 2, 2]
     assert found["texts"] == 5
+
+
+def test_a_text_that_is_cut_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validation texts are drawn from the test texts: here all of them."""
+    long = " ".join(["w"] * (LONGEST + 1))
+    for split, lengthy in (("train", 2), ("test", 1)):
+        lines = [f"{label}\t{long if n < lengthy else 'w w'}\n" for label in ("bad", "good") for n in range(5)]
+        (tmp_path / f"{split}.tsv").write_text("".join(lines))
+    study = SalientWords(corpus=str(tmp_path), width=4, hidden=4, batch=5)
+    twin = SimpleNamespace(chosen=SimpleNamespace(accuracy=0.5))
+    part = Part.__new__(Part)
+    vars(part).update(study=study, twin=twin, pairs=study.task.data.valid, chance=np.full(10, 0.5))
+    for rest in ("at_the_start_and_at_gold", "bag_of_words"):
+        monkeypatch.setattr(f"attndyn.studies.salient_tables.{rest}", lambda part: ())
+    assert {split: known.cut for split, known in study.task.data.parts.items()} == {"train": 4, "valid": 2, "test": 2}
+    assert named(facts(part))["texts cut"] == 6
 
 
 def test_the_tables_of_the_page() -> None:

@@ -1,5 +1,6 @@
 """The tables of salient-words against slow definitions on a made corpus, and the study as a user runs it."""
 
+import gc
 import json
 import random
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from scipy.stats import kendalltau
 
 import attndyn
-from attndyn.errors import UserError
+from attndyn.errors import RunError, UserError
 from attndyn.measures.verdicts import resampled
 from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics
@@ -250,6 +251,13 @@ def test_no_two_conditions_share_a_seed(study: SalientWords) -> None:
     assert len(set(seeds)) == len(seeds)
 
 
+@pytest.mark.parametrize("name", ["seeds", "uniform", "blog", "proxies"])
+def test_as_many_runs_as_would_share_seeds_are_refused(name: str) -> None:
+    SalientWords(**{name: 1000})
+    with pytest.raises(UserError, match=f"{name} must be at most 1000, not 1001: no two runs share a seed"):
+        SalientWords(**{name: 1001})
+
+
 def test_only_the_shown_texts_stay(corpus: Path, finished: Run, tmp_path: Path) -> None:
     run = attndyn.run("salient-words", corpus=str(corpus), out=tmp_path / "shown", **SMALL)
     assert not (run.path / "weights").exists()
@@ -284,6 +292,29 @@ def test_the_twin_in_a_process_is_the_twin(corpus: Path) -> None:
     np.testing.assert_array_equal(found.beta, wanted.beta)
     assert found.chosen == wanted.chosen
     assert (found.words, found.labels, found.path) == (wanted.words, wanted.labels, wanted.path)
+
+
+def test_a_study_that_is_run_again_has_a_new_twin_and_leaves_none_behind(corpus: Path) -> None:
+    """As on a GPU: once to the end, and once only until something fails."""
+    study = SalientWords(corpus=str(corpus), **SMALL)
+    study.begin("cuda")
+    first = study._twin
+    assert study.twin("cuda") is study.twin("cuda")
+    study.begin("cuda")
+    second = study._twin
+    assert second is not first
+    processes, folders = [one.process for one in (first, second)], [one.path.parent for one in (first, second)]
+    assert second.process.poll() is None
+    del first, second, study
+    gc.collect()
+    assert all(process.poll() is not None for process in processes)
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_a_twin_that_fails_says_why(tmp_path: Path) -> None:
+    twin = Twin(LabelledText(str(tmp_path / "nowhere.tsv")))
+    with pytest.raises(RunError, match=r"the logistic regression failed: .*nowhere\.tsv"):
+        twin.result()
 
 
 def test_training_examples_have_a_table_of_their_own(finished: Run, study: SalientWords) -> None:

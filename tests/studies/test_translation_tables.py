@@ -28,6 +28,7 @@ from attndyn.studies.translation_names import (
 from attndyn.studies.translation_page import Tables
 from attndyn.studies.translation_part import Pairs
 from attndyn.tasks.corpus import loaded
+from attndyn.tasks.held import forget
 from attndyn.theory.ibm1 import ibm1
 from tests.studies.made import parallel
 
@@ -73,6 +74,23 @@ def test_no_link_goes_to_an_end_of_the_sentence() -> None:
     assert (part.links[part.pairs.target.offsets[1:] - 1] == -1).all()
     assert 0.9 < len(linked) / len(part.links) < 0.93
     assert part.marks().sum() == 2 * len(linked)
+
+
+def test_the_links_of_all_parts_are_counted_once(
+    run: attndyn.Run, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {name: run.info["settings"][name] for name in (*TINY, "corpus")}
+    study = find("word-translation").at("demo", **settings | {"early": tuple(settings["early"])})
+    counted = []
+    monkeypatch.setattr(
+        "attndyn.studies.translation_part.ibm1", lambda *of, **how: counted.append(of) or ibm1(*of, **how)
+    )
+    forget()
+    for name in ("valid", "train", "valid"):
+        part = Pairs(study, metrics, run, "cpu", name)
+        found = ibm1(part.examples.train, iterations=5).align(part.pairs)
+        np.testing.assert_array_equal(part.links[part.links >= 0], found[part.links >= 0])
+    assert len(counted) == 1
 
 
 def test_chance_is_that_of_the_part(part: Pairs, metrics: Metrics) -> None:
@@ -182,6 +200,12 @@ def test_the_page_has_all_seven_tables(part: Pairs, metrics: Metrics) -> None:
 # --- judgements
 
 
+def test_nine_pairs_decide_nothing_but_what_holds_for_any(run: attndyn.Run) -> None:
+    decided = {claim["id"] for claim in run.claims if claim["verdict"] in (HOLDS, DIFFERS)}
+    assert {"S-19", "S-49"} <= decided <= {"S-03", "S-19", "S-49", "S-50"}
+    assert any("fewer than 10 pairs read (9)" in claim["why"] for claim in run.claims)
+
+
 def judge(rows: list[Row], **settings: int) -> Judge:
     study = SimpleNamespace(seeds=2, linear=settings.get("linear", 1))
     return Judge(study, Metrics(to_table(rows)))  # type: ignore[arg-type]
@@ -251,6 +275,7 @@ def test_rising_together(agreement: list[list[float]], verdict: str, measured: s
         ([0.1, 0.3, 0.28], (0.01, 0.08), (0.01, 0.08), INCONCLUSIVE),
         ([0.1, 0.3, 0.18], (0.10, 0.15), (0.10, 0.15), DIFFERS),  # it falls, and by much
         ([0.1, 0.2, 0.3], (0.0, 0.0), (0.0, 0.0), DIFFERS),
+        ([0.1, 0.3], (0.0, 0.0), (0.0, 0.0), INCONCLUSIVE),  # it cannot peak but at an end
     ],
 )
 def test_a_maximum_that_inflates(

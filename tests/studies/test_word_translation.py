@@ -66,6 +66,19 @@ def test_two_files_of_ones_own(corpus: str, tmp_path: Path) -> None:
     assert all(note in claim["why"] for claim in run.claims if claim["id"] not in ("S-50", "S-51", "S-52"))
 
 
+@pytest.mark.parametrize(("pairs", "batch"), [(54, 54), (64, 64), (90, 64)])
+def test_the_proxy_takes_no_more_pairs_than_there_are(pairs: int, batch: int, corpus: str, tmp_path: Path) -> None:
+    for language in ("de", "en"):
+        train = Path(corpus) / f"train.{language}"
+        train.write_text("".join(train.read_text().splitlines(keepends=True)[:pairs]))
+    proxy = find("word-translation").at("demo", **TINY | {"corpus": corpus, "epochs": 2, "vocabulary": 50}).proxy()
+    assert (proxy.batch, proxy.steps, proxy.readings[0].every) == (batch, 2, 1)
+    if pairs == 54:
+        settings = {**TINY, "corpus": corpus, "linear": 0, "vocabulary": 50}
+        run = attndyn.run("word-translation", out=tmp_path / "run", page=False, device="cpu", **settings)
+        assert run.info["status"] == "finished"
+
+
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(
     corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +124,9 @@ def test_no_torch_before_it_is_needed() -> None:
         ({"seeds": 1}, "seeds must be at least 2"),
         ({"steps": 0}, "steps must be at least 1"),
         ({"linear": -1}, "linear must be at least 0"),
+        ({"seeds": 1001}, "seeds must be at most 1000, not 1001: no two runs share a seed"),
+        ({"uniform": 1001}, "uniform must be at most 1000"),
+        ({"linear": 1001}, "linear must be at most 1000"),
         ({"lr": 0.0}, "learning rate"),
         ({"dropout": 1.0}, "dropout lies between 0 and 1"),
         ({"vocabulary": 3}, "pieces must be at least 5"),

@@ -94,7 +94,12 @@ def test_pairs_that_are_too_long_take_their_links_with_them(tmp_path: Path) -> N
         ({}, "0-0\n", "gold has 1 lines, but the text has 2"),
         ({}, "0-0\n9-0\n", "line 2: '9-0' points past the end of a sentence of 5 words"),
         ({}, "0?0\n\n", "has no sure link"),
-        ({"corpus": "tatoeba-cipher"}, None, "English or German on one side and cipher on the other"),
+        (
+            {"corpus": "tatoeba-cipher"},
+            None,
+            r"--gold .*/gold cannot be used with tatoeba-cipher, which has exact links",
+        ),
+        ({"corpus": "tatoeba-cipher", "gold": ""}, None, "English or German on one side and cipher on the other"),
     ],
 )
 def test_what_is_refused(changes: dict[str, str], links: str | None, message: str, tmp_path: Path) -> None:
@@ -102,7 +107,7 @@ def test_what_is_refused(changes: dict[str, str], links: str | None, message: st
         own(tmp_path, links, **changes).load()
 
 
-def test_pieces_that_go_across_words(tmp_path: Path) -> None:
+def trained(path: Path, **settings) -> str:
     import io
 
     import sentencepiece
@@ -111,13 +116,26 @@ def test_pieces_that_go_across_words(tmp_path: Path) -> None:
 
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES * 2), model_writer=written, vocab_size=29, split_by_whitespace=False,
-        **SPECIALS, **FIXED,
-    )  # fmt: skip
-    model = tmp_path / "across.model"
-    model.write_bytes(written.getvalue())
+        sentence_iterator=iter(LINES * 2), model_writer=written, vocab_size=29, **settings, **SPECIALS, **FIXED
+    )
+    path.write_bytes(written.getvalue())
+    return str(path)
+
+
+def test_pieces_that_go_across_words(tmp_path: Path) -> None:
+    model = trained(tmp_path / "across.model", split_by_whitespace=False)
     with pytest.raises(UserError, match=r"across\.model has pieces that go across words \('.*'\)"):
-        own(tmp_path, model=str(model), pieces=29).load()
+        own(tmp_path, model=model, pieces=29).load()
+
+
+def test_a_model_that_cuts_words_alone_otherwise_than_in_a_line(tmp_path: Path) -> None:
+    """Without the space in front of a line its first word is cut otherwise, and by themselves all words are first."""
+    model = trained(tmp_path / "bare.model", add_dummy_prefix=False)
+    with pytest.raises(
+        UserError, match=r"bare\.model cuts a line \('the red .*'\) otherwise than its words one by one"
+    ):
+        own(tmp_path, model=model, pieces=29).load()
+    assert len(own(tmp_path, model=trained(tmp_path / "usual.model"), pieces=29).load().gold) == 2
 
 
 def test_europarl_has_its_links_in_both_directions(shared_data: Path) -> None:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 LEVEL = 0.05
+FEWEST = 10
+"""Examples that are needed for an interval over them to say anything: resampled from one, it has no width."""
+CHECKPOINTS = 3
+"""That are needed for a curve to have one between its ends."""
 
 HOLDS, DIFFERS, INCONCLUSIVE = "holds", "differs", "inconclusive"
 NOT_COMPARABLE, NOT_JUDGED = "not comparable", "not judged at this scale"

@@ -132,6 +132,12 @@ class Judge:
         return self.halfway(np.array([max(self.lowest(name).mean() for name in names)]))
 
     def all(self) -> Iterator[tuple[str, Judgement]]:
+        """What has an interval is measured on gold pairs."""
+        pairs = self.value("pairs")
+        for id, judgement in self._all():
+            yield id, judgement.on(pairs, "gold pairs") if judgement.interval is not None else judgement
+
+    def _all(self) -> Iterator[tuple[str, Judgement]]:
         compared, turned = (int(self.value(f"positions {name}")) for name in ("compared", "in another order"))
         yield "S-33", Judgement(
             measured=f"{turned} of {compared:,} in another order", n=compared,
@@ -169,13 +175,13 @@ class Judge:
         return Judgement(measured=measured, n=len(pairs), verdict=verdict)
 
     def apart(self, name: str, shown: str = "", second: str = ALPHA, margin: float | None = None) -> Judgement:
-        """The AER of one scoring minus that of another."""
+        """The AER of one scoring minus that of another, whose runs the interval draws."""
         interval = self.interval(f"AER of {name} minus {second}")
         other = f"lowest {second}" if second == UNIFORM_BETA else second
         return Judgement(
             measured=f"{name} {self.value(f'AER of {shown or name}'):.3f} against {second} "
             f"{self.value(f'AER of {other}'):.3f}",
-            interval=interval, n=self.study.seeds,
+            interval=interval, n=self.study.uniform if second == UNIFORM_BETA else self.study.seeds,
             verdict=by_sign(interval) if margin is None else by_margin(interval, margin),
         )  # fmt: skip
 

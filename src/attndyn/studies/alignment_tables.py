@@ -36,8 +36,6 @@ from attndyn.studies.alignment_names import (
 )  # fmt: skip
 from attndyn.studies.translation_names import STANDARD, SUMMARY, UNIFORM
 from attndyn.studies.translation_part import PASSES, Pairs
-from attndyn.tasks.corpus import loaded
-from attndyn.tasks.ragged import examined_lines
 from attndyn.theory.ibm1 import Ibm1, ibm1
 
 if TYPE_CHECKING:
@@ -60,22 +58,17 @@ class LinkedPairs(Pairs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole = cast("AlignedExamples", loaded(self.study.task))
-        lines = examined_lines(whole.train, whole.valid, self.study.evaluation, "valid")
-        self.gold = [whole.gold[line] for line in lines]
-        self.words_of = whole.words_of.take(lines)
-        self.whole = whole.whole[0], whole.whole[1].take(lines)
+        whole = cast("AlignedExamples", self.examples)
+        self.gold = [whole.gold[line] for line in self.lines]
+        self.words_of = whole.words_of.take(self.lines)
+        self.whole = whole.whole[0], whole.whole[1].take(self.lines)
         """Training and gold pairs in words."""
-        row = self.rows.text.cpu().numpy()
-        inside = np.arange(len(row)) - self.rows.first.cpu().numpy()[row]
-        source = self.words_of.source
-        self.source_word = source.ids[source.offsets[self.sentence[row]] + inside]
-        self.target_word = self.words_of.target.ids[row]
+        self.source_word, self.target_word = self.of_numbers(self.words_of)
         """The source and the target word of each number; −1: none."""
 
     def marks(self) -> np.ndarray:
         found = np.zeros(len(self.source), np.uint8)
-        pair = self.sentence[self.rows.text.cpu().numpy()]
+        pair = self.sentence[self.row]
         numbers = zip(pair.tolist(), self.source_word.tolist(), self.target_word.tolist(), strict=True)
         for place, (n, i, j) in enumerate(numbers):
             found[place] = ((i, j) in self.gold[n].possible) + ((i, j) in self.gold[n].sure)

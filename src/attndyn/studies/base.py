@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from attndyn import spec
 from attndyn.errors import UserError, nearest
-from attndyn.measures.verdicts import NOT_JUDGED
+from attndyn.measures.verdicts import CHECKPOINTS, DIFFERS, FEWEST, HOLDS, INCONCLUSIVE, NOT_JUDGED
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Scale = Literal["demo", "paper"]
 SCALES: tuple[Scale, ...] = ("demo", "paper")
+APART = 1000
+"""Between the first seeds of two conditions that share none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,21 @@ class Judgement:
     interval: tuple[float, float] | None = None
     n: int | None = None
     why: str = ""
+
+    def on(self, examples: float, what: str) -> Judgement:
+        """What is left of it if so many examples were read: of few, nothing is decided."""
+        why = f"fewer than {FEWEST} {what} read ({examples:.0f})"
+        return self if examples >= FEWEST else self._undecided(why)
+
+    def along(self, checkpoints: int) -> Judgement:
+        """What is left of it if it is about a curve with so many checkpoints: two are its ends."""
+        why = f"{checkpoints} checkpoints: none between the ends"
+        return self if checkpoints >= CHECKPOINTS else self._undecided(why)
+
+    def _undecided(self, why: str) -> Judgement:
+        if self.verdict not in (HOLDS, DIFFERS):
+            return self
+        return replace(self, verdict=INCONCLUSIVE, why="; ".join(filter(None, (self.why, why))))
 
 
 @dataclass(frozen=True)
@@ -98,6 +115,12 @@ class Study:
         for name in names:
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    def seeds_apart(self, *names: str) -> None:
+        """Refuses numbers of runs whose seeds would reach into those of the next condition."""
+        for name in names:
+            if (getattr(self, name) or 0) > APART:
+                raise UserError(f"{name} must be at most {APART}, not {getattr(self, name)}: no two runs share a seed")
 
     def conditions(self) -> Iterator[Condition]:
         """What is trained."""

@@ -78,6 +78,13 @@ class Judge:
         return f"Â {100 * self.value(table, 'chance'):.2f}"
 
     def all(self) -> Iterator[tuple[str, Judgement]]:
+        """What has an interval is measured on texts: it is over them, or over runs of what was read on them."""
+        valid = self.value(SUMMARY, "evaluation examples")
+        for id, judgement in self._all():
+            texts = min(valid, self.value(SUMMARY, "training examples")) if id == "S-15" else valid
+            yield id, judgement.on(texts, "texts") if judgement.interval is not None else judgement
+
+    def _all(self) -> Iterator[tuple[str, Judgement]]:
         yield from self._stages("S-01", STANDARD)
         if BLOG in self.metrics:
             yield from self._stages("B-08", BLOG)
@@ -185,13 +192,14 @@ class Judge:
         step, peak, last, more = (
             self.value(SUMMARY, f"{what} of A(α, β_uf)") for what in ("peak step", "peak", "last", "inflation")
         )
-        inside = 0 < step < self.metrics.curves(UNIFORM, "A(α, β_uf)").steps[-1]
+        steps = self.metrics.curves(UNIFORM, "A(α, β_uf)").steps
+        inside = 0 < step < steps[-1]
         falls = by_sign(Interval(fall.low - FALLS, fall.high - FALLS)) if inside else DIFFERS
         return Judgement(
             measured=f"{100 * peak:.1f} at step {step:.0f}, {100 * last:.1f} in the end; the maximum adds "
             f"{100 * more:.1f} [{100 * inflation.low:.1f}, {100 * inflation.high:.1f}]",
             verdict=all_of([falls, by_margin(inflation, INFLATED)]), interval=fall,
-        )  # fmt: skip
+        ).along(len(steps))  # fmt: skip
 
     def _outlier(self) -> Judgement:
         apart = self.above(SUMMARY, "A(α, α of another seed)")

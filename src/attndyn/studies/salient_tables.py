@@ -65,7 +65,7 @@ def facts(part: Part) -> Iterator[Row]:
         "training examples": len(data.train),
         "evaluation examples": len(part.pairs),
         "median length": data.parts["train"].median,
-        "texts cut": sum(each.cut for each in data.parts.values()),
+        "texts cut": sum(data.parts[split].cut for split in ("train", "test")),  # validation texts are test texts
         "parameters": sum(
             p[0].numel() for p in next(study.conditions()).model.build(1, (0,), study.task.outputs).parameters()
         )

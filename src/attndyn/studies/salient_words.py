@@ -23,7 +23,7 @@ from attndyn.measures.readings import Answers, Reading, Scores
 from attndyn.models.rules import Uniform
 from attndyn.models.specs import Classifier, Proxy
 from attndyn.report.parts import Curves, Part, TracedScoring, TracedSentences
-from attndyn.studies.base import Judgement, Study
+from attndyn.studies.base import APART, Judgement, Study
 from attndyn.studies.salient_claims import Judge
 from attndyn.studies.salient_names import (
     BLOG,
@@ -110,6 +110,7 @@ class SalientWords(Study):
 
     def __post_init__(self) -> None:
         self.at_least_one("seeds", "uniform", "proxies", "steps", "batch", "every", "evaluation", "epochs")
+        self.seeds_apart("seeds", "uniform", "blog", "proxies")
         if self.seeds < 2:
             raise UserError("seeds must be at least 2, not 1: each standard run is compared with the others")
         if self.blog is not None and self.blog < 0:
@@ -150,6 +151,7 @@ class SalientWords(Study):
 
     def begin(self, device: str) -> None:
         if device != "cpu":  # where the cores have nothing else to do
+            vars(self).pop("_twin", None)  # that of an earlier run, which may have been interrupted
             _ = self._twin
 
     def twin(self, device: str) -> Logistic:
@@ -165,7 +167,7 @@ class SalientWords(Study):
         if condition in UNIFORM_OF.values():
             return [9000 + 10 * list(UNIFORM_OF.values()).index(condition)]
         counts = {STANDARD: self.seeds, UNIFORM: self.uniform, FROZEN: 1, BLOG: self.blogs, PROXY: self.proxies}
-        first = 1000 * list(counts).index(condition)
+        first = APART * list(counts).index(condition)
         return list(range(first, first + counts[condition]))
 
     def conditions(self) -> Iterator[Condition]:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 TOKEN, BLEU, TRAIN, TRAIN_BLEU = TABLES.values()
 PROBE, ATTENTION = "probe on link", "attention on link"
+WHATEVER_IS_READ = ("S-03", "S-19", "S-49", "S-50")
+"""What is decided however few pairs are read: about the start, the model, an example, a solver."""
 
 
 def all_or_none(found: list[bool]) -> str:
@@ -64,6 +66,12 @@ class Judge:
         return np.nanmax(self.metrics.curves(table, name).values, axis=1)
 
     def all(self) -> Iterator[tuple[str, Judgement]]:
+        valid = self.value(SUMMARY, "pairs")
+        for id, judgement in self._all():
+            pairs = min(valid, self.value(SUMMARY, "training pairs")) if id == "S-15" else valid
+            yield id, judgement if id in WHATEVER_IS_READ else judgement.on(pairs, "pairs")
+
+    def _all(self) -> Iterator[tuple[str, Judgement]]:
         yield "S-01", self.stages()
         for id, name in (("S-02", COLUMNS[3]), ("S-08", COLUMNS[0]), ("S-09", COLUMNS[1]), ("S-10", COLUMNS[2])):
             yield id, self.far_above(TOKEN, name, n=self.study.uniform if id == "S-09" else self.study.seeds)
@@ -250,7 +258,7 @@ class Judge:
             f"{100 * self.value(SUMMARY, INFLATED):.1f} above the end; by pairs that did not choose it, it rises by "
             f"{100 * self.value(SUMMARY, RISEN):.1f} and falls by {100 * self.value(SUMMARY, FALLEN):.1f}",
             interval=(100 * low, 100 * high), n=len(peak), verdict=verdict,
-        )  # fmt: skip
+        ).along(len(curves.steps))  # fmt: skip
 
 
 def percent(values: np.ndarray, scale: int = 100) -> str:

@@ -17,12 +17,14 @@ from attndyn.store.metrics import Row
 from attndyn.studies.read_part import ReadPart
 from attndyn.studies.translation_names import LINEAR, PROXY, STANDARD, UNIFORM
 from attndyn.tasks.corpus import loaded
+from attndyn.tasks.held import held
 from attndyn.tasks.ragged import examined_lines
-from attndyn.theory.ibm1 import count_table, ibm1, translation
+from attndyn.theory.ibm1 import Ibm1, count_table, ibm1, translation
 
 if TYPE_CHECKING:
     from attndyn.studies.translation_study import TranslationStudy
-    from attndyn.tasks.pieces import PieceExamples
+    from attndyn.tasks.pieces import PieceExamples, PieceText
+    from attndyn.tasks.text import Pairs as InNumbers
 
 PASSES = 5
 """Of IBM Model 1."""
@@ -31,6 +33,12 @@ SHORTEST, LONGEST = 8, 20
 
 Curve = dict[tuple[str, int, int], float]
 """(condition, seed, step) to a performance."""
+
+
+@held
+def counted_on(task: PieceText) -> Ibm1:
+    """IBM Model 1 of the training pairs, which all parts share."""
+    return ibm1(loaded(task).train, iterations=PASSES)
 
 
 @dataclass
@@ -43,17 +51,23 @@ class Pairs(ReadPart):
         examples: PieceExamples = loaded(self.study.task)  # type: ignore[assignment]
         self.examples = examples
         whole: Any = {"valid": examples.valid, "train": examples.train}[self.name]
-        lines = examined_lines(examples.train, examples.valid, self.study.evaluation, self.name)
-        self.pairs = whole.take(lines)
-        self.references = [examples.references[self.name][line] for line in lines]
+        self.lines = examined_lines(examples.train, examples.valid, self.study.evaluation, self.name)
+        """The number of each pair in its part of the corpus."""
+        self.pairs = whole.take(self.lines)
+        self.references = [examples.references[self.name][line] for line in self.lines]
         self.sentence = self.pairs.target.rows
         """The pair of each row."""
         self.prepare(self.pairs.source.lengths[self.sentence], STANDARD)
-        row = self.rows.text.cpu().numpy()
-        inside = np.arange(len(row)) - self.rows.first.cpu().numpy()[row]
-        self.source = self.pairs.source.ids[self.pairs.source.offsets[self.sentence[row]] + inside]
-        self.target = self.pairs.target.ids[row]
+        self.row = self.rows.text.cpu().numpy()
+        self.inside = np.arange(len(self.row)) - self.rows.first.cpu().numpy()[self.row]
+        """The row of each number, and its source position there."""
+        self.source, self.target = self.of_numbers(self.pairs)
         """The source and the target piece of each number."""
+
+    def of_numbers(self, pairs: InNumbers) -> tuple[np.ndarray, np.ndarray]:
+        """What stands at the source and at the target position of each number, out of pairs of the same lengths."""
+        places = pairs.source.offsets[self.sentence[self.row]] + self.inside
+        return pairs.source.ids[places], pairs.target.ids[self.row]
 
     @cached_property
     def bleu(self) -> Curve:
@@ -99,7 +113,7 @@ class Pairs(ReadPart):
     def links(self) -> np.ndarray:
         """For each row the source position that IBM Model 1 chooses; −1: none. <s>, </s> and the empty word stand once
         in every source, so that the table cannot tell them apart: all three are no link."""
-        found = ibm1(self.examples.train, iterations=PASSES).align(self.pairs)
+        found = counted_on(self.study.task).align(self.pairs)
         source, task = self.pairs.source, self.study.task
         partner = source.ids[source.offsets[self.sentence] + np.maximum(found, 0)]
         return np.where(np.isin(partner, (task.start, task.end)), -1, found)

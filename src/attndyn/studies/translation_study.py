@@ -13,7 +13,7 @@ from attndyn.measures.readings import Answers, Reading
 from attndyn.models.rules import Uniform
 from attndyn.models.specs import Proxy, Translator
 from attndyn.report.parts import Curves, Maps, Panel
-from attndyn.studies.base import Study
+from attndyn.studies.base import APART, Study
 from attndyn.studies.translation_names import LINEAR, PROXY, STANDARD, UNIFORM
 from attndyn.tasks.corpora import CORPORA, SHORT
 from attndyn.tasks.corpus import loaded
@@ -89,6 +89,7 @@ class TranslationStudy(Study):
 
     def __post_init__(self) -> None:
         self.at_least_one("seeds", "uniform", "batch", "every", "evaluation", "beams", "cut", "epochs")
+        self.seeds_apart("seeds", "uniform")
         if self.steps is not None:
             self.at_least_one("steps")
         for rate in (self.lr, self.proxy_lr):
@@ -125,7 +126,7 @@ class TranslationStudy(Study):
 
     def seeds_of(self, condition: str) -> list[int]:
         """No two runs of a study share a seed."""
-        first = 1000 * list(self.counts).index(condition)
+        first = APART * list(self.counts).index(condition)
         return list(range(first, first + self.counts[condition]))
 
     def conditions(self) -> Iterator[Condition]:
@@ -158,15 +159,16 @@ class TranslationStudy(Study):
         return Condition(name=name, **(common | changes))
 
     def proxy(self) -> Condition:
-        """The authors' recipe: width 256, batches of 64, summed loss, the best epoch."""
-        steps = self.task.epoch(64)
+        """The authors' recipe: width 256, batches of 64 (or all pairs, if fewer), summed loss, the best epoch."""
+        size = min(64, len(loaded(self.task).train))
+        steps = self.task.epoch(size)
         return Condition(
             name=PROXY,
             task=self.task,
             model=Proxy(width=self.hidden),
             seeds=tuple(self.seeds_of(PROXY)),
             steps=self.epochs * steps,
-            batch=64,
+            batch=size,
             rule=Uniform(),
             objective=Likelihood(total=True),
             optimiser=Adam(lr=self.proxy_lr),

@@ -60,6 +60,7 @@ class WordTranslation(TranslationStudy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.seeds_apart("linear")
         if self.seeds < 2:
             raise UserError("seeds must be at least 2: a standard run is compared with another one")
         if self.linear < 0:

@@ -49,6 +49,13 @@ class AlignedText(PieceText):
     """The beginning of three files: data/test for data/test.de, data/test.en and data/test.gold, whose links name the
     position in the source first. Empty: the links that belong to the corpus."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gold and self.corpus == CIPHER:
+            raise UserError(
+                f"--gold {self.gold} cannot be used with {CIPHER}, which has exact links; choose a --corpus"
+            )
+
     def load(self) -> AlignedExamples:
         sides, gold = self.ciphered() if self.corpus == CIPHER else self.linked()
         plain = self.examples(sides)
@@ -56,6 +63,8 @@ class AlignedText(PieceText):
         if across is not None:
             raise UserError(f"{self.model} has pieces that go across words ({across!r}): no word has pieces of its own")
         valid = sides["valid"]
+        if self.model:
+            self.check(plain.model, [*valid.source, *valid.target])
         (source, source_words), (target, target_words) = (
             in_words(plain.model, lines, plain.words) for lines in (valid.source, valid.target)
         )
@@ -66,6 +75,17 @@ class AlignedText(PieceText):
             plain.train, pairs, plain.words, plain.answers, plain.model, plain.references | kept, plain.kept,
             gold=[gold[line] for line in short], words_of=words_of, whole=whole(sides, short),
         )  # fmt: skip
+
+    def check(self, model: sentencepiece.SentencePieceProcessor, lines: list[str]) -> None:
+        """The pieces of a word have to be those that the translator is trained on, which is whole lines."""
+        from attndyn.tasks.text import shortened
+
+        for line in lines:
+            if model.encode(line) != [piece for word in model.encode(line.split()) for piece in word]:
+                raise UserError(
+                    f"{self.model} cuts a line ({shortened(line)!r}) otherwise than its words one by one, so that no "
+                    "word has pieces of its own; was it made with add_dummy_prefix=False?"
+                )
 
     def linked(self) -> tuple[dict[str, Sides], list[Gold]]:
         """Training pairs of the corpus, and pairs with links that people made."""
