@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attndyn.errors import UserError
-from attndyn.training.condition import Likelihood
+from attndyn.training.condition import Likelihood, Terms, terms
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,10 +100,15 @@ class Chunks(Reading):
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Reading):
-    """What is minimised in training."""
+    """What is minimised in training, of all examples as of one batch, however they are cut."""
+
+    passing: ClassVar[tuple[str, ...]] = tuple(f"objective {name}" for name in Terms._fields)
 
     def run(self, trace: Trace) -> Values:
-        yield "objective", trace.objective(trace.logits, trace.alpha, trace.batch)
+        yield from zip(self.passing, terms(trace.objective, trace.logits, trace.alpha, trace.batch), strict=True)
+
+    def follows(self, found: dict[str, Tensor]) -> Values:
+        yield "objective", Terms(*(found[name] for name in self.passing)).whole
 
 
 @dataclass(frozen=True, kw_only=True)
