@@ -182,6 +182,14 @@ def test_f1_of_all_slices_is_that_of_all_sentences(monkeypatch: pytest.MonkeyPat
     torch.testing.assert_close(found["test F1"], whole["test F1"])
 
 
+def test_sentences_without_a_chunk_have_no_f1() -> None:
+    """NaN, where no chunk is found either, would be passed over for a worse model's 0."""
+    reading = Chunks(every=1, tags=("O",) * len(TASK.tags))
+    unit = plan([replace(BASE, readings=(reading,), best=("highest F1",))], "cpu")[0][0]
+    with pytest.raises(UserError, match="none of the sentences that are judged has a chunk"):
+        Worker(unit, "cpu").observe()
+
+
 def test_what_is_read_at_once_is_shared_with_the_replicas_of_other_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk has room for its share of the tokens, not for all of them."""
     from attndyn import runner as module

@@ -95,6 +95,9 @@ class Chunks(Reading):
     def follows(self, found: dict[str, Tensor]) -> Values:
         from attndyn.measures import chunking
 
+        # NaN is no better than any F1: where the right answer is that there is no chunk, a worse model would be kept
+        if not found["chunks there"].all():
+            raise UserError("none of the sentences that are judged has a chunk, so there is no F1: judge more of them")
         yield "F1", chunking.f1(*(found[f"chunks {name}"] for name in chunking.Counts._fields))
 
 
