@@ -63,6 +63,19 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     assert seen.shape != task.shape
 
 
+def test_padding_that_is_seen_does_not_hang_on_the_room() -> None:
+    """How many tokens are read at once differs with the device and the number of replicas."""
+    seen = MadeChunks(sentences=1500, padding="seen")
+    some, more, all_of_them = (seen.build(seeds).slices(300, "test", tokens)
+                               for seeds, tokens in (((0,), 50), ((0, 1), 1000), ((0,), 1 << 20)))  # fmt: skip
+    assert [batch.source.shape[1] for batch in all_of_them] == [100, 100, 100]
+    for one, other, third in zip(some, more, all_of_them, strict=True):
+        assert torch.equal(one.source, third.source)
+        assert torch.equal(other.source[:1], third.source)
+    masked = MadeChunks(sentences=1500).build((0,))
+    assert len(masked.slices(300, "test", 50)) > len(masked.slices(300, "test", 1 << 20)) == 1
+
+
 def test_word_vectors_replace_the_start_of_their_words(tmp_path: Path) -> None:
     (tmp_path / "vectors").write_text("dog 3 0\ncat 0 1\n")
     folder = write(tmp_path / "own", SENTENCE * 20)
