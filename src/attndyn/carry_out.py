@@ -103,7 +103,7 @@ def carry_out(
     shown = study.shown(run, whole)
     if shown is not None:
         recorder.keep(run, shown, study.weights_stay)
-    atomic.write_json(folder / CLAIMS, claims)
+    atomic.write_json(folder / CLAIMS, claims, allow_nan=False)
     failed = bool(runner.diverged) and not study.divergence_is_an_outcome
     info |= {
         "seconds": round(runner.seconds, 1),
