@@ -100,6 +100,9 @@ class CounterfactualAttention(Explained):
         for epsilon in self.epsilons or (-1.0,):
             if not 0 <= epsilon <= 1:
                 raise UserError(f"epsilons lie between 0 and 1, and there is at least one; not {self.epsilons}")
+        told = [f"{epsilon:g}" for epsilon in self.epsilons]  # the name of what is measured
+        if len(set(told)) < len(told):
+            raise UserError(f"epsilons: every ε once, not {', '.join(told)}")
 
     def needs(self) -> Iterator[Study]:
         yield FeatureImportance(**self.common())
