@@ -315,6 +315,7 @@ def test_every_adversary_has_a_base(corpus: str, adversaries: int, seeds: int, f
         (["deceptive-attention", "--lambdas", "0.1", "0.100001", "--guide", "0.1"], "no two closer than 1e-05"),
         (["deceptive-attention", "--reversed", "-1"], "reversed must be at least 0"),
         (["counterfactual-attention", "--epsilons", "1.5"], "epsilons lie between 0 and 1"),
+        (["counterfactual-attention", "--epsilons", "0.01", "0.05", "0.01"], "every ε once, not 0.01, 0.05, 0.01"),
         (["counterfactual-attention", "--permutations", "0"], "permutations must be at least 1"),
         (["feature-importance", "--shortest", "1"], "shortest must be at least 2, not 1"),
         (["feature-importance", "--corpus", "multi30k"], "multi30k is a parallel corpus"),
@@ -383,6 +384,22 @@ def test_needed_runs_have_the_settings_of_the_one_that_needs_them() -> None:
     first, second = DeceptiveAttention.at("paper", decay=0.1).needs()
     assert first == FeatureImportance(decay=0.1)
     assert second == DeceptiveAttention(decay=0.1, guided=False)
+
+
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_adversaries_are_trained_once_whatever_they_guide(scale: str) -> None:
+    """The run of the adversaries is that of the settings of before, and nothing in it depends on what they guide."""
+    for changes in ({}, {"seeds": 5}):
+        usual = DeceptiveAttention.at(scale, **changes)
+        (_, alone) = usual.needs()
+        assert alone == DeceptiveAttention.at(scale, **changes, guided=False)
+        for more in ({"guides": 4}, {"guide": 0.1}, {"guides": 4, "guide": 0.001}):
+            other = DeceptiveAttention.at(scale, **changes, **more)
+            assert list(other.needs()) == list(usual.needs())
+            assert list(other.deceivers()) == list(alone.conditions())[1:]
+            assert other.reference(BY_BASE) == usual.reference(BY_BASE)
+            # what follows another adversary is other work
+            assert (other.reference(BY_ADVERSARY) == usual.reference(BY_ADVERSARY)) == ("guide" not in more)
 
 
 def test_weights_that_are_gone_are_named(study: DeceptiveAttention, runs: dict[str, Run]) -> None:
