@@ -23,6 +23,7 @@ from attndyn.studies.deceptive_names import (
     SEEDS,
     instance,
 )
+from attndyn.studies.exclusive import of_neighbours
 from attndyn.studies.explained import AVERAGE, BEST, BILSTM, SUMMARY
 from attndyn.studies.explained_read import evaluated_texts, left_out, ranks, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT
@@ -78,11 +79,7 @@ def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
         for name, value in (spread.scores(replica) | beside(learned, replica, spread, replica)).items():
             yield Row(uniform.name, seed, uniform.steps, name, value)
     if len(first.seeds) > 1:
-        for replica, seed in enumerate(first.seeds):
-            for name, value in (learned.scores(replica) | beside(learned, replica - 1, learned, replica)).items():
-                yield Row(SEEDS, seed, 0, name, value)
-        others = learned.texts.total(jsd_terms(learned.alpha, learned.alpha.roll(1, dims=0)))
-        yield from bounds("JSD of another seed", others.cpu().numpy())
+        yield from _beside_seeds(learned, first.seeds)
     alone = read(model_at(words, run.needed[0], words.seeds, BEST, device), pairs, device)
     for replica, seed in enumerate(words.seeds):
         for name, value in beside(learned, replica % study.followed, alone, replica).items():
@@ -106,6 +103,16 @@ def beside(base: Reading, number: int, other: Reading, replica: int) -> dict[str
         "KL(base ‖ it)": float(base.texts.total(kl_terms(theirs, ours)).mean()),
         "TVD": float((other.answers[replica] - base.answers[number]).abs().mean()),
     }
+
+
+def _beside_seeds(learned: Reading, seeds: Sequence[int]) -> Iterator[Row]:
+    """Every seed beside the one before it. Two seeds are one pair, which has no interval."""
+    for replica, seed in enumerate(seeds):
+        for name, value in (learned.scores(replica) | beside(learned, replica - 1, learned, replica)).items():
+            yield Row(SEEDS, seed, 0, name, value)
+    if len(seeds) > 2:
+        others = learned.texts.total(jsd_terms(learned.alpha, learned.alpha.roll(1, dims=0)))
+        yield from bounds("JSD of another seed", of_neighbours(others.cpu().numpy()))
 
 
 def _instance(base: Reading, followed: int) -> Iterator[Row]:
