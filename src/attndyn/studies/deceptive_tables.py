@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from attndyn.measures.divergence import jsd_terms, kl_terms
-from attndyn.measures.flat import Texts
 from attndyn.models.rules import Given, Uniform
 from attndyn.probes.counterfactual import most_different
 from attndyn.store.metrics import Row
@@ -25,7 +23,7 @@ from attndyn.studies.deceptive_names import (
 )
 from attndyn.studies.exclusive import of_neighbours
 from attndyn.studies.explained import AVERAGE, BEST, BILSTM, SUMMARY
-from attndyn.studies.explained_read import evaluated_texts, left_out, ranks, read, reference
+from attndyn.studies.explained_read import evaluated_texts, few_of, left_out, ranks, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT
 from attndyn.studies.importance_tables import bounds
 from attndyn.studies.kept import model_at
@@ -130,10 +128,7 @@ def _adversary(
     condition: Condition, model: Model, base: Reading, followed: int, found: Reading, pairs: Pairs, device: str
 ) -> Iterator[Row]:
     """An adversary, or the base models themselves before: distance, scores, and attention beside its own influence."""
-    chosen = np.arange(0, len(pairs), -(-len(pairs) // MOST_LEFT_OUT))
-    some = pairs.take(chosen)
-    texts = Texts(torch.as_tensor(some.source.lengths, device=device))
-    kept = torch.isin(found.texts.text, torch.as_tensor(chosen, device=device))
+    _, some, texts, kept = few_of(pairs, found.texts, MOST_LEFT_OUT)
     taus = {
         GRADIENT: ranks(texts, found.alpha[:, kept], found.gradient[:, kept]).tau,
         LEFT_OUT: ranks(texts, found.alpha[:, kept], left_out(model, some, device)).tau,
