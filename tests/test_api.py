@@ -1,6 +1,8 @@
 """The public names, as a notebook uses them."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +65,6 @@ def test_mistakes_raise(tmp_path: Path) -> None:
         ({"seeds": "x"}, "seeds must be a whole number, not 'x'"),
         ({"seeds": 2.5}, "seeds must be a whole number, not 2.5"),
         ({"lr": True}, "lr must be a number, not True"),
-        ({"device": "tpu"}, "device is one of auto, cpu, cuda, not 'tpu'"),
-        ({"precision": "fp8"}, "precision is one of auto, fp32, tf32, bf16, not 'fp8'"),
-        ({"deterministic": "yes"}, "deterministic is one of False, True, not 'yes'"),
     ],
 )
 def test_values_of_another_kind_are_refused_before_anything_is_written(
@@ -74,6 +73,31 @@ def test_values_of_another_kind_are_refused_before_anything_is_written(
     with pytest.raises(attndyn.UserError, match=re.escape(sentence)):
         attndyn.run("copying", out=tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
+
+
+def test_another_device_is_refused_where_types_are_not_checked(tmp_path: Path) -> None:
+    """As they are in tests, where the call itself would not be let through."""
+    tried = [
+        ("device", "tpu", "device is one of auto, cpu, cuda, not 'tpu'"),
+        ("precision", "fp8", "precision is one of auto, fp32, tf32, bf16, not 'fp8'"),
+        ("deterministic", "yes", "deterministic is one of False, True, not 'yes'"),
+    ]
+    program = f"""
+import attndyn
+for name, value, _ in {tried!r}:
+    try:
+        attndyn.run("copying", out={str(tmp_path / "run")!r}, **{{name: value}})
+    except attndyn.UserError as error:
+        print(error)
+try:
+    attndyn.load_labelled("sms", rule="Count")
+except attndyn.UserError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    *sentences, rule = said.splitlines()
+    assert sentences == [sentence for *_, sentence in tried]
+    assert rule == "there is no rule 'Count' for the vocabulary; did you mean 'count'?"
 
 
 def test_equal_settings_are_equal_however_they_are_written() -> None:

@@ -12,7 +12,7 @@ from attndyn.errors import UserError
 from attndyn.measures.readings import Answers, Chunks, Objective, Reading, Values
 from attndyn.models.rules import Given, Learned, Scattered, Uniform
 from attndyn.models.specs import Tagger
-from attndyn.plan import Unit, plan
+from attndyn.plan import Replica, Unit, plan
 from attndyn.runner import Runner, Worker
 from attndyn.tasks.grammar import MadeChunks
 from attndyn.training.condition import Adam, Condition, Reference
@@ -182,6 +182,14 @@ def test_f1_of_all_slices_is_that_of_all_sentences(monkeypatch: pytest.MonkeyPat
     torch.testing.assert_close(found["test F1"], whole["test F1"])
 
 
+def test_sentences_without_a_chunk_have_no_f1() -> None:
+    """NaN, where no chunk is found either, would be passed over for a worse model's 0."""
+    reading = Chunks(every=1, tags=("O",) * len(TASK.tags))
+    unit = plan([replace(BASE, readings=(reading,), best=("highest F1",))], "cpu")[0][0]
+    with pytest.raises(UserError, match="none of the sentences that are judged has a chunk"):
+        Worker(unit, "cpu").observe()
+
+
 def test_what_is_read_at_once_is_shared_with_the_replicas_of_other_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk has room for its share of the tokens, not for all of them."""
     from attndyn import runner as module
@@ -194,3 +202,25 @@ def test_what_is_read_at_once_is_shared_with_the_replicas_of_other_chunks(monkey
     assert longest[0] > 40 >= longest[1]
     whole, cut = (dict(worker.observe().values) for worker in (alone, shared))
     torch.testing.assert_close(cut["F1"], whole["F1"])
+
+
+def test_the_objective_does_not_depend_on_how_the_sentences_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into how many slices they are cut hangs on how many replicas are read at once."""
+    from attndyn import runner as module
+
+    conditions = [replace(ADVERSARY, evaluation=18, objective=AttendElsewhere(one)) for one in (1.0, 3.0)]
+    unit = Unit(tuple(Replica(one, one.seeds[0], place) for place, one in enumerate(conditions)))
+    found, counts = [], []
+    for tokens in (80, 160, 1 << 13):
+        monkeypatch.setattr(module, "TOKENS", tokens)
+        worker = Worker(unit, "cpu")
+        weights = {name: 3 * one.detach() for name, one in worker.trainer.model.named_parameters()}
+        worker.trainer.refer({name: one.flip(0) for name, one in weights.items()})
+        counts.append(len(worker.examples["valid"]))
+        observed = worker.observe()
+        assert observed is not None
+        found.append(dict(observed.values))
+    assert counts[0] > counts[1] > counts[2] == 1
+    assert list(found[0]) == ["objective"]
+    for one in found:
+        torch.testing.assert_close(one["objective"], found[-1]["objective"])

@@ -105,7 +105,7 @@ def carry_out(
     _measure(pieces, runner)
     run = Run(folder)
     info |= {"seconds": round(runner.seconds, 1), "diverged": runner.diverged, "finding": None, JUDGED: "all stay"}
-    claims = []
+    claims: list[dict[str, Any]] = []
     if _failed(study, info) and study.compares:  # some of what is to be compared is not there
         recorder.finish(info["conditions"])
     else:
@@ -118,7 +118,7 @@ def carry_out(
         if shown is not None:
             recorder.choose(run, shown)
             info[JUDGED] = CHOSEN_STAY
-    atomic.write_json(folder / CLAIMS, claims)
+    atomic.write_json(folder / CLAIMS, claims, allow_nan=False)
     atomic.write_json(folder / INFO, info)
     _conclude(study, recorder, info)
 

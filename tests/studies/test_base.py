@@ -8,6 +8,7 @@ import pytest
 import attndyn
 from attndyn.errors import UserError
 from attndyn.studies import find
+from attndyn.studies.base import Claim, Judgement, Statement
 from attndyn.studies.copying import Copying
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "own_task.py"
@@ -51,3 +52,13 @@ def test_the_example_of_an_own_task_runs(tmp_path: Path, monkeypatch: pytest.Mon
     assert shares.tolist() == pytest.approx([0.5, 0.2, 0.2, 0.1], abs=0.02)
     with pytest.raises(UserError, match="no study 'my-words'"):
         run.report()
+
+
+def test_an_interval_of_nan_is_not_written() -> None:
+    """JSON has no NaN."""
+    statement = Statement(id="A-01", source="", statement="", published="", rule="")
+    written = [
+        Claim(statement, Judgement(measured="", verdict="inconclusive", interval=one)).as_json("demo")["interval"]
+        for one in ((float("nan"), float("nan")), (0.1, 0.2), None)
+    ]
+    assert written == [None, [0.1, 0.2], None]

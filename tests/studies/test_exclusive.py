@@ -7,9 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from attndyn.errors import UserError
-from attndyn.measures.verdicts import welch_interval
+from attndyn.measures.divergence import jsd
+from attndyn.measures.flat import Texts
+from attndyn.measures.verdicts import resampled, welch_interval
+from attndyn.studies import counterfactual_tables, deceptive_tables
 from attndyn.studies.exclusive import (
     COLUMNS,
     TABLE,
@@ -18,11 +22,13 @@ from attndyn.studies.exclusive import (
     classifiers,
     judged,
     left_out,
+    of_neighbours,
     of_seeds,
     reach,
     recorded,
     stable,
 )
+from attndyn.studies.explained_read import Reading
 from attndyn.studies.strengths import as_step, check_apart
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -114,7 +120,7 @@ def test_a_tagger_is_more_stable_if_it_is_on_every_corpus(two: float, verdict: s
     assert found.why == ("seeds do not decide on two; uniform" if verdict == "inconclusive" else "uniform")
     assert found.interval is not None
     others = classification["two" if two < 0.3 else "one"].others_jsd[1::2]  # no two of which share a seed
-    assert found.interval == welch_interval(others, left_out(TAGGERS.others_jsd))
+    assert found.interval == welch_interval(others, left_out(TAGGERS.others_jsd).tolist())
     assert stable(TAGGERS, classification, 5, comparable=False).verdict == "not comparable"
 
 
@@ -134,6 +140,57 @@ def test_every_seed_counts_once_although_it_is_in_many_pairs() -> None:
     means = of_seeds(pairs, 4)
     assert means[0] == pytest.approx(np.mean(pairs[:3]))
     assert left_out(means) == pytest.approx(2 * own)
+
+
+def test_a_seed_is_left_out_with_both_its_neighbours() -> None:
+    """Pair n is of seed n and the one before; of two examples."""
+    pairs = np.array([[0.1, 0.5], [0.4, 0.2], [0.3, 0.9], [0.2, 0.2], [0.6, 0.1]])
+    for seed, found in enumerate(of_neighbours(pairs)):
+        without = np.delete(pairs, [seed, (seed + 1) % 5], axis=0).mean(axis=0)
+        assert found == pytest.approx(5 * pairs.mean(axis=0) - 4 * without)
+
+
+def test_seeds_are_compared_with_their_neighbours_seed_by_seed() -> None:
+    """In the rows of both studies; three seeds, of which without one a single pair is left. Two have no interval."""
+    random = torch.Generator().manual_seed(0)
+    texts, wide = Texts(torch.full((6,), 4)), torch.rand(3, 6, 4, generator=random).softmax(dim=-1)
+    alpha, answers = wide.flatten(1), torch.rand(3, 6, generator=random)
+    found = Reading(texts, alpha, alpha, alpha, answers, np.arange(6) % 2)
+    pairs = torch.stack([jsd(wide[n], wide[n - 1]) for n in range(3)]).numpy()
+    moved = np.stack([abs(answers[n] - answers[n - 1]).numpy() for n in range(3)])
+    apart, change = (np.stack([3 * each.mean(axis=0) - 2 * each[n - 1] for n in range(3)]) for each in (pairs, moved))
+    adversaries = np.full((3, 6), 0.6) + 0.01 * np.arange(3)[:, None]
+    for rows, wanted in (
+        (deceptive_tables._beside_seeds(found, (0, 1, 2)), {"JSD of another seed": apart}),
+        (
+            counterfactual_tables._beside_seeds(found, adversaries, 0.01),
+            {
+                "JSD of the adversary minus that of another seed": adversaries - apart,
+                "|Δy| of another seed minus the adversary's": change - 0.01,
+            },
+        ),
+    ):
+        values = {row.metric: row.value for row in rows}
+        for name, each in wanted.items():
+            assert [values[f"{name} {end}"] for end in ("low", "high")] == pytest.approx(resampled(each), abs=1e-5)
+    two = Reading(texts, alpha[:2], alpha[:2], alpha[:2], answers[:2], found.labels)
+    for rows in (
+        deceptive_tables._beside_seeds(two, (0, 1)),
+        counterfactual_tables._beside_seeds(two, adversaries[:2], 0.01),
+    ):
+        assert not [row.metric for row in rows if row.metric.endswith((" low", " high"))]
+
+
+def test_intervals_over_neighbours_hold_what_they_should() -> None:
+    """Every seed adds its own to both its pairs, of which the mean is 0."""
+    random, held = np.random.default_rng(0), {"pairs as they are": 0, "left out": 0}
+    for _ in range(200):
+        seeds = random.normal(size=(8, 1))
+        pairs = seeds + np.roll(seeds, 1, axis=0) + 0.2 * random.normal(size=(8, 20))
+        for name, values in (("pairs as they are", pairs), ("left out", of_neighbours(pairs))):
+            low, high = resampled(values)
+            held[name] += low <= 0 <= high
+    assert held["pairs as they are"] < 170 < 182 < held["left out"]
 
 
 @pytest.mark.parametrize("lambdas", [(), (0.1, 0.1), (0.1, 0.100001)])

@@ -204,6 +204,13 @@ def test_seeds_vary_or_not(seeds: float, verdict: str) -> None:
     assert decided(deceit(seeds=seeds))["W-02"].verdict == verdict
 
 
+def test_two_seeds_do_not_say_how_much_seeds_vary() -> None:
+    rows = [row for one in deceit().table.to_pylist() if (row := Row(**one)).condition != SEEDS or row.replica < 2]
+    found = decided(Metrics(to_table(rows)))["W-02"]
+    assert (found.verdict, found.interval, found.n) == ("inconclusive", None, 2)
+    assert found.why.startswith("two seeds are one pair")
+
+
 @pytest.mark.parametrize(("guided", "verdict"), [(0.9, "holds"), (0.7, "differs"), (0.8, "inconclusive")])
 def test_the_bases_attention_helps_or_not(guided: float, verdict: str) -> None:
     found = decided(deceit(guided=guided))["W-03"]
@@ -291,6 +298,22 @@ def test_an_adversary_is_compared_with_its_own_base() -> None:
     assert beside(bases).verdict == "holds"
     assert beside(bases).measured.endswith("accuracy 0.7980 against 0.8000 of their bases")
     assert beside(bases[::-1]).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_adversaries_are_trained_once_whatever_they_guide(scale: str) -> None:
+    """The run of the adversaries is that of the settings of before, and nothing in it depends on what they guide."""
+    for changes in ({}, {"seeds": 5}):
+        usual = DeceptiveAttention.at(scale, **changes)
+        (_, alone) = usual.needs()
+        assert alone == DeceptiveAttention.at(scale, **changes, guided=False)
+        for more in ({"guides": 4}, {"guide": 0.1}, {"guides": 4, "guide": 0.001}):
+            other = DeceptiveAttention.at(scale, **changes, **more)
+            assert list(other.needs()) == list(usual.needs())
+            assert list(other.deceivers()) == list(alone.conditions())[1:]
+            assert other.reference(BY_BASE) == usual.reference(BY_BASE)
+            # what follows another adversary is other work
+            assert (other.reference(BY_ADVERSARY) == usual.reference(BY_ADVERSARY)) == ("guide" not in more)
 
 
 def test_no_two_adversaries_have_the_same_seed() -> None:

@@ -179,9 +179,45 @@ def test_how_stable_attention_is_is_told_beside_uniform_attention() -> None:
     assert (small.verdict, small.n) == ("not comparable", 5)
 
 
-def test_the_lowest_probed_strength_is_that_of_the_weak_adversary() -> None:
-    study = replace(STUDY, probed=(3.0, 0.2))
-    assert "at λ 0.2" in Judge(study, made(lambda seed, strength: SUDDEN[strength])).keeps().measured
+@pytest.mark.parametrize("probed", [(3.0, 0.2), (1.0,), (0.0, 2.0)])
+def test_the_weak_and_the_strong_adversary_are_the_published_ones_whatever_is_probed(probed: tuple[float, ...]) -> None:
+    judge = Judge(replace(STUDY, probed=probed), made(lambda seed, strength: SUDDEN[strength]))
+    assert "at λ 0.2" in judge.keeps().measured
+    assert judge.loses().measured.startswith("0.750 at λ 3")
+
+
+@pytest.mark.parametrize(
+    ("lambdas", "unjudged"),
+    [
+        ((0.0, 0.2), {"Y-03", "Y-06"}),
+        ((0.0, 1.0, 2.0), {"Y-02", "Y-03", "Y-06"}),
+        ((0.0, 3.0), {"Y-02"}),
+        ((0.0,), {"Y-02", "Y-03", "Y-06"}),
+    ],
+)
+def test_a_short_sweep_does_not_judge_what_it_does_not_reach(lambdas: tuple[float, ...], unjudged: set[str]) -> None:
+    metrics = made(lambda seed, strength: SUDDEN[strength])
+    study = replace(STUDY, lambdas=lambdas, probed=lambdas[-1:])
+    found = {claim.statement.id: claim.judgement for claim in study.claims(extended(metrics, study))}
+    assert {id for id, one in found.items() if one.verdict == "not judged at this scale"} == unjudged
+    if "Y-03" in unjudged:
+        assert found["Y-03"].why.startswith("no λ of at least 2.5 is among lambdas")
+
+
+def extended(metrics: Metrics, study: TaggerAdversary) -> Metrics:
+    """With probes of the attention of every adversary of the study."""
+    probes = [Row(f"{prefix}{given(name)}", 3000 + n, 0, F1, 0.9 + 1e-4 * n)
+              for prefix in ("", FORWARD) for name in study.adversaries.values() for n in range(5)]  # fmt: skip
+    known = {row.condition for row in rows_of(metrics)}
+    return Metrics(to_table([*rows_of(metrics), *(row for row in probes if row.condition not in known)]))
+
+
+def test_a_single_strength_has_no_rank_correlation() -> None:
+    study = replace(STUDY, lambdas=(0.0,), probed=(0.0,))
+    metrics = extended(made(lambda seed, strength: SUDDEN[strength]), study)
+    found = Judge(study, metrics).together()
+    assert (found.verdict, found.interval, found.measured) == ("inconclusive", None, "one λ")
+    assert "NaN" not in json.dumps([claim.as_json("demo") for claim in study.claims(metrics)])
 
 
 def test_intervals_of_rank_correlations_end_at_one() -> None:

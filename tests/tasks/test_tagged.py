@@ -63,6 +63,19 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     assert seen.shape != task.shape
 
 
+def test_padding_that_is_seen_does_not_hang_on_the_room() -> None:
+    """How many tokens are read at once differs with the device and the number of replicas."""
+    seen = MadeChunks(sentences=1500, padding="seen")
+    some, more, all_of_them = (seen.build(seeds).slices(300, "test", tokens)
+                               for seeds, tokens in (((0,), 50), ((0, 1), 1000), ((0,), 1 << 20)))  # fmt: skip
+    assert [batch.source.shape[1] for batch in all_of_them] == [100, 100, 100]
+    for one, other, third in zip(some, more, all_of_them, strict=True):
+        assert torch.equal(one.source, third.source)
+        assert torch.equal(other.source[:1], third.source)
+    masked = MadeChunks(sentences=1500).build((0,))
+    assert len(masked.slices(300, "test", 50)) > len(masked.slices(300, "test", 1 << 20)) == 1
+
+
 def test_word_vectors_replace_the_start_of_their_words(tmp_path: Path) -> None:
     (tmp_path / "vectors").write_text("dog 3 0\ncat 0 1\n")
     folder = write(tmp_path / "own", SENTENCE * 20)
@@ -87,12 +100,32 @@ def test_word_vectors_replace_the_start_of_their_words(tmp_path: Path) -> None:
         ),
         (SENTENCE * 4, "No DT O\n", "4 sentences are too few"),
         ("", "No DT O\n", "holds no sentences"),
+        (SENTENCE * 20, "No DT O\n", "test.txt: there is no chunk in the 1 test sentences, so they have no F1"),
+        ("No DT O\n\n" * 20, "No DT O\n", "train.txt: there is no chunk in the 2 validation sentences"),
+        (
+            SENTENCE * 20,
+            "Dogs NN B-NP\n\n\n" + "Dogs NN B-NP\n" * 4095,
+            "test.txt, line 4: a sentence of 4,095 words begins here, and at most 4,094 can be read; does",
+        ),
+        ("No DT O\n" * 5000, "No DT O\n", "train.txt, line 1: a sentence of 5,000 words begins here"),
     ],
 )
 def test_wrong_files_are_refused(train: str, test: str, sentence: str, tmp_path: Path) -> None:
     task = TaggedText(write(tmp_path / "own", train, test))
     with pytest.raises(UserError, match=sentence):
         loaded(task)
+
+
+def test_the_longest_sentence_is_whole_on_both_sides(tmp_path: Path) -> None:
+    batch = TaggedText(write(tmp_path / "own", SENTENCE * 20 + "Dogs NN B-NP\n" * 4094)).build((0,)).widest(1)
+    assert batch.source.shape == batch.target.shape == (1, 1, 4096)
+
+
+def test_vectors_that_no_word_has_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "vectors").write_text("<unk> 1 2\nxyzzy 3 0\n")
+    folder = write(tmp_path / "own", SENTENCE * 20)
+    with pytest.raises(UserError, match="vectors has no vector for any word of the vocabulary of"):
+        loaded(TaggedText(folder, vectors=str(tmp_path / "vectors")))
 
 
 def test_what_is_no_chunking_corpus_is_refused(tmp_path: Path) -> None:

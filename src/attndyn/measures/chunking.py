@@ -70,5 +70,6 @@ def tables(tags: tuple[str, ...], device: torch.device) -> tuple[Int[Tensor, " t
 def f1(
     right: Float[Tensor, " replica"], found: Float[Tensor, " replica"], there: Float[Tensor, " replica"]
 ) -> Float[Tensor, " replica"]:
-    """2 right / (found + there): 0 where no chunk is found. It does not matter what the counts were divided by."""
+    """2 right / (found + there): 0 where no chunk is found, NaN where there is none either. It does not matter what the
+    counts were divided by."""
     return 2 * right / (found + there)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attndyn.errors import UserError
-from attndyn.training.condition import Likelihood
+from attndyn.training.condition import Likelihood, Terms, terms
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,15 +95,23 @@ class Chunks(Reading):
     def follows(self, found: dict[str, Tensor]) -> Values:
         from attndyn.measures import chunking
 
+        # NaN is no better than any F1: where the right answer is that there is no chunk, a worse model would be kept
+        if not found["chunks there"].all():
+            raise UserError("none of the sentences that are judged has a chunk, so there is no F1: judge more of them")
         yield "F1", chunking.f1(*(found[f"chunks {name}"] for name in chunking.Counts._fields))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Reading):
-    """What is minimised in training."""
+    """What is minimised in training, of all examples as of one batch, however they are cut."""
+
+    passing: ClassVar[tuple[str, ...]] = tuple(f"objective {name}" for name in Terms._fields)
 
     def run(self, trace: Trace) -> Values:
-        yield "objective", trace.objective(trace.logits, trace.alpha, trace.batch)
+        yield from zip(self.passing, terms(trace.objective, trace.logits, trace.alpha, trace.batch), strict=True)
+
+    def follows(self, found: dict[str, Tensor]) -> Values:
+        yield "objective", Terms(*(found[name] for name in self.passing)).whole
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,8 +54,8 @@ def _told(path: Path, size: int) -> Iterator[None]:
         raise
 
 
-def write_json(path: Path, value: Any) -> None:
-    write_bytes(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+def write_json(path: Path, value: Any, allow_nan: bool = True) -> None:
+    write_bytes(path, (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=allow_nan) + "\n").encode())
 
 
 def _umask() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from attndyn import spec
@@ -72,6 +73,8 @@ class Claim:
 
     def as_json(self, scale: str) -> dict[str, Any]:
         interval = self.judgement.interval
+        if interval is not None and not all(map(isfinite, interval)):  # JSON has no NaN
+            interval = None
         return {
             **vars(self.statement),
             **vars(self.judgement),

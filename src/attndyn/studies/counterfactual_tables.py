@@ -12,6 +12,7 @@ from attndyn.measures.divergence import jsd, jsd_terms
 from attndyn.probes.counterfactual import most_different, permuted_answers
 from attndyn.store.metrics import Row
 from attndyn.studies.counterfactual_attention import EDGES, LITTLE, NEAR, PEAKED
+from attndyn.studies.exclusive import of_neighbours
 from attndyn.studies.explained import BEST, BILSTM, SUMMARY
 from attndyn.studies.explained_read import evaluated_texts, read
 from attndyn.studies.importance_tables import bounds
@@ -78,8 +79,10 @@ def _beside_seeds(found: Reading, divergence: np.ndarray, epsilon: float) -> Ite
     moved = (found.answers.roll(1, dims=0) - found.answers).abs()
     yield Row(SUMMARY, 0, 0, "JSD of another seed", float(others.mean()))
     yield Row(SUMMARY, 0, 0, "|Δy| of another seed", float(moved.mean()))
-    yield from bounds("JSD of the adversary minus that of another seed", divergence - others.cpu().numpy())
-    yield from bounds("|Δy| of another seed minus the adversary's", moved.cpu().numpy() - epsilon)
+    if len(divergence) > 2:
+        apart, change = (of_neighbours(pairs.cpu().numpy()) for pairs in (others, moved))
+        yield from bounds("JSD of the adversary minus that of another seed", divergence - apart)
+        yield from bounds("|Δy| of another seed minus the adversary's", change - epsilon)
 
 
 def with_adversary(arrays: dict[str, np.ndarray], epsilon: float) -> dict[str, np.ndarray]:

@@ -92,7 +92,15 @@ class DeceptiveAttention(Explained):
     def needs(self) -> Iterator[Study]:
         yield FeatureImportance(**self.common())
         if self.guided:
-            yield replace(self, guided=False)
+            yield self.alone
+
+    @property
+    def alone(self) -> DeceptiveAttention:
+        """Without guided models: the run that trains the adversaries. It is the same whatever these guide, so that they
+        are trained once; settings that it does not use are those of its scale."""
+        scale = self.demo if self.adversary_epochs == self.demo.get("adversary_epochs") else {}
+        unused = {name: scale.get(name, getattr(DeceptiveAttention, name)) for name in ("guides", "guide")}
+        return replace(self, guided=False, **unused)
 
     # --- what is trained
 
@@ -151,7 +159,8 @@ class DeceptiveAttention(Explained):
         """Under which name the attention of a model is known to the task: equal settings, equal name."""
         from attndyn.spec import digest
 
-        return f"{name} of {digest(replace(self, guided=False))[:16]}"
+        model = replace(self.alone, guide=self.guide) if name == BY_ADVERSARY else self.alone
+        return f"{name} of {digest(model)[:16]}"
 
     def guiding(self) -> Condition:
         return next(one for one in self.deceivers() if one.name == adversary("adversary-base", self.guide))

@@ -145,11 +145,14 @@ def _uniform(found: Found) -> Iterator[tuple[str, Judgement]]:
 def _seeds(found: Found) -> Iterator[tuple[str, Judgement]]:
     if SEEDS not in found.metrics:
         return
-    apart = found.interval("JSD of another seed")
+    n, apart, verdict, why = len(found.values(SEEDS, "JSD")), None, INCONCLUSIVE, "two seeds are one pair; "
+    if n > 2:
+        why, apart = "", found.interval("JSD of another seed")
+        verdict = by_sign(Interval(apart.low - VARIES, apart.high - VARIES))
     yield "W-02", Judgement(
         measured=f"JSD {found.mean(SEEDS, 'JSD'):.3f} (median of texts {found.mean(SEEDS, 'JSD median'):.3f}), TVD "
-        f"{found.mean(SEEDS, 'TVD'):.3f}", verdict=by_sign(Interval(apart.low - VARIES, apart.high - VARIES)),
-        interval=apart, n=len(found.values(SEEDS, "JSD")), why="Diabetes and Anemia are not public",
+        f"{found.mean(SEEDS, 'TVD'):.3f}", verdict=verdict, interval=apart, n=n,
+        why=f"{why}Diabetes and Anemia are not public",
     )  # fmt: skip
 
 

@@ -17,8 +17,9 @@ STATEMENTS = (
               f"below 0. Differs: below −{COSTS_NOTHING}; above −{COSTS_NOTHING}"),
     Statement(id="W-02", source=f"{WP} §3.3", statement="attention varies over seeds; this is the baseline for any "
               "different attention (very large on Diabetes)", published="direction (Diabetes not testable here)",
-              rule="the interval, over seeds and texts, of the JSD of another seed's attention from the base's lies "
-              f"above {VARIES}"),
+              rule="the interval, over texts and seeds (with the jackknife, as neighbours share a seed), of the JSD of "
+              "the attention of the seed before from that of each seed lies above "
+              f"{VARIES}; inconclusive with two seeds"),
     Statement(id="W-03", source=f"{WP} §3.4", statement="attention of a trained LSTM helps a per-word model more than "
               "uniform attention or its own", published="direction", rule="the intervals, over runs, of the test "
               "accuracy under the base's attention minus under uniform and minus under its own lie above 0"),

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from attndyn.measures.divergence import jsd_terms, kl_terms
-from attndyn.measures.flat import Texts
 from attndyn.models.rules import Given, Uniform
 from attndyn.probes.counterfactual import most_different
 from attndyn.store.metrics import Row
@@ -23,8 +21,9 @@ from attndyn.studies.deceptive_names import (
     SEEDS,
     instance,
 )
+from attndyn.studies.exclusive import of_neighbours
 from attndyn.studies.explained import AVERAGE, BEST, BILSTM, SUMMARY
-from attndyn.studies.explained_read import evaluated_texts, left_out, ranks, read, reference
+from attndyn.studies.explained_read import evaluated_texts, few_of, left_out, ranks, read, reference
 from attndyn.studies.feature_importance import GRADIENT, LEFT_OUT
 from attndyn.studies.importance_tables import bounds
 from attndyn.studies.kept import model_at
@@ -78,11 +77,7 @@ def tables(study: DeceptiveAttention, run: Run, device: str) -> Iterator[Row]:
         for name, value in (spread.scores(replica) | beside(learned, replica, spread, replica)).items():
             yield Row(uniform.name, seed, uniform.steps, name, value)
     if len(first.seeds) > 1:
-        for replica, seed in enumerate(first.seeds):
-            for name, value in (learned.scores(replica) | beside(learned, replica - 1, learned, replica)).items():
-                yield Row(SEEDS, seed, 0, name, value)
-        others = learned.texts.total(jsd_terms(learned.alpha, learned.alpha.roll(1, dims=0)))
-        yield from bounds("JSD of another seed", others.cpu().numpy())
+        yield from _beside_seeds(learned, first.seeds)
     alone = read(model_at(words, run.needed[0], words.seeds, BEST, device), pairs, device)
     for replica, seed in enumerate(words.seeds):
         for name, value in beside(learned, replica % study.followed, alone, replica).items():
@@ -108,6 +103,16 @@ def beside(base: Reading, number: int, other: Reading, replica: int) -> dict[str
     }
 
 
+def _beside_seeds(learned: Reading, seeds: Sequence[int]) -> Iterator[Row]:
+    """Every seed beside the one before it. Two seeds are one pair, which has no interval."""
+    for replica, seed in enumerate(seeds):
+        for name, value in (learned.scores(replica) | beside(learned, replica - 1, learned, replica)).items():
+            yield Row(SEEDS, seed, 0, name, value)
+    if len(seeds) > 2:
+        others = learned.texts.total(jsd_terms(learned.alpha, learned.alpha.roll(1, dims=0)))
+        yield from bounds("JSD of another seed", of_neighbours(others.cpu().numpy()))
+
+
 def _instance(base: Reading, followed: int) -> Iterator[Row]:
     """The adversaries of each text alone, of every base that is followed."""
     each = zip(base.wide(base.alpha[:followed]), base.wide(base.votes[:followed]), strict=True)
@@ -123,10 +128,7 @@ def _adversary(
     condition: Condition, model: Model, base: Reading, followed: int, found: Reading, pairs: Pairs, device: str
 ) -> Iterator[Row]:
     """An adversary, or the base models themselves before: distance, scores, and attention beside its own influence."""
-    chosen = np.arange(0, len(pairs), -(-len(pairs) // MOST_LEFT_OUT))
-    some = pairs.take(chosen)
-    texts = Texts(torch.as_tensor(some.source.lengths, device=device))
-    kept = torch.isin(found.texts.text, torch.as_tensor(chosen, device=device))
+    _, some, texts, kept = few_of(pairs, found.texts, MOST_LEFT_OUT)
     taus = {
         GRADIENT: ranks(texts, found.alpha[:, kept], found.gradient[:, kept]).tau,
         LEFT_OUT: ranks(texts, found.alpha[:, kept], left_out(model, some, device)).tau,

@@ -103,11 +103,17 @@ def of_seeds(pairs: Sequence[float], seeds: int) -> list[float]:
     return (found / (seeds - 1)).tolist()
 
 
-def left_out(means: Sequence[float]) -> list[float]:
-    """The pseudo-values of the jackknife, one for each seed, of the mean over all pairs, out of `of_seeds`. Each pair
-    counts for two seeds, so that the means themselves scatter half as much as the seeds make the mean over pairs do."""
-    n, mean = len(means), float(np.mean(means))
-    return [(2 * (n - 1) * value - n * mean) / (n - 2) for value in means]
+def left_out(means: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The pseudo-values of the jackknife, one for each seed, of the mean over all pairs, out of `of_seeds`: a seed is
+    left out with all its pairs. Each pair counts for two seeds, so that the means themselves scatter half as much as
+    the seeds make the mean over pairs do."""
+    n, values = len(means), np.asarray(means)
+    return np.asarray((2 * (n - 1) * values - n * values.mean(axis=0)) / (n - 2))
+
+
+def of_neighbours(pairs: np.ndarray) -> np.ndarray:
+    """The same of three seeds or more, each paired with the one before it alone, the first with the last: [seed, …]."""
+    return left_out((pairs + np.roll(pairs, -1, axis=0)) / 2)
 
 
 def stable(tagging: Reach, classification: Mapping[str, Reach], n: int, comparable: bool, why: str = "") -> Judgement:
@@ -121,7 +127,7 @@ def stable(tagging: Reach, classification: Mapping[str, Reach], n: int, comparab
     if single or len(tagging.others_jsd) < 3:
         lacking = f"single pairs of seeds are not recorded on {', '.join(single)}" if single else "too few seeds"
         return Judgement(measured=measured, verdict=INCONCLUSIVE, n=n, why=f"{lacking}; {why}")
-    own = left_out(tagging.others_jsd)
+    own = left_out(tagging.others_jsd).tolist()
     gaps = {name: welch_interval(one.others_jsd[1::2], own) for name, one in classification.items()}
     found = {name: by_sign(gap) for name, gap in gaps.items()}
     undecided = [name for name, one in found.items() if one == INCONCLUSIVE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -46,6 +46,24 @@ def evaluated_texts(task: BareText, most: int) -> Pairs:
     test = task.data.test
     chosen = np.sort(shuffled(len(test), 0)[:most])
     return test.take(chosen[np.argsort(test.source.lengths[chosen], kind="stable")])
+
+
+class Few(NamedTuple):
+    """Some of the texts."""
+
+    chosen: np.ndarray
+    pairs: Pairs
+    texts: Texts
+    words: Bool[Tensor, " word"]
+    """Which words of all the texts are theirs."""
+
+
+def few_of(pairs: Pairs, texts: Texts, most: int) -> Few:
+    """At most so many, evenly from the shortest to the longest."""
+    chosen, device = np.arange(0, len(pairs), -(-len(pairs) // most)), texts.lengths.device
+    some = pairs.take(chosen)
+    words = torch.isin(texts.text, torch.as_tensor(chosen, device=device))
+    return Few(chosen, some, Texts(torch.as_tensor(some.source.lengths, device=device)), words)
 
 
 @dataclass(frozen=True, eq=False)

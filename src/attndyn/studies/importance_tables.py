@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from attndyn.measures.flat import Texts
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
 from attndyn.studies.explained import BEST, BILSTM, SUMMARY
-from attndyn.studies.explained_read import Ranks, evaluated_texts, left_out, ranks, read
+from attndyn.studies.explained_read import Ranks, evaluated_texts, few_of, left_out, ranks, read
 from attndyn.studies.feature_importance import BINS, BOTH, GRADIENT, LEFT_OUT, TAUS
 from attndyn.studies.kept import model_at
 
@@ -34,10 +33,7 @@ def _of_condition(study: FeatureImportance, condition: Condition, run: Run, devi
     model = model_at(condition, run, condition.seeds, BEST, device)
     pairs = evaluated_texts(study.task, study.evaluation)
     found = read(model, pairs, device)
-    chosen = np.arange(0, len(pairs), -(-len(pairs) // MOST_LEFT_OUT))
-    some = pairs.take(chosen)
-    texts = Texts(torch.as_tensor(some.source.lengths, device=device))
-    kept = torch.isin(found.texts.text, torch.as_tensor(chosen, device=device))
+    chosen, some, texts, kept = few_of(pairs, found.texts, MOST_LEFT_OUT)
     delta = left_out(model, some, device)
     compared = {
         GRADIENT: ranks(found.texts, found.alpha, found.gradient),

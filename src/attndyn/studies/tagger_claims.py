@@ -37,6 +37,8 @@ SAFE, AROUND = 0.33, 0.1
 """The published safe point, in KL an element, and how near to it is the same."""
 SAME_RANKING = 0.05
 """Of τ: rankings that differ by less, before and after, are the same."""
+WEAK, STRONG, LARGE = 0.2, 3.0, 2.5
+"""λ of the published table; and of its text, from which on F1 is lost."""
 PATIENCE = 5
 """Epochs without a better F1 after which the author's program stops."""
 
@@ -54,16 +56,16 @@ STATEMENTS = (
         source="§5, table 1",
         statement="an adversary at λ = .2 keeps F1",
         published=".90, base .90",
-        rule=f"F1 of the adversary of the lowest probed λ less that of its base: holds if the interval lies within "
-        f"±{KEPT}, differs if outside",
+        rule=f"F1 of the adversary of λ {WEAK} less that of its base: holds if the interval lies within ±{KEPT}, "
+        "differs if outside; not judged without that λ",
     ),
     Statement(
         id="Y-03",
         source="§5, table 1",
         statement="an adversary at large λ loses F1",
         published=".75 (λ = 3 in the table, 2.5 in the text), base .90",
-        rule=f"F1 of the base less that of its adversary of the highest probed λ: holds if the interval lies above "
-        f"{BROKEN}, differs if below",
+        rule=f"F1 of the base less that of its adversary of λ {STRONG:g}, or of the λ nearest to it that is at least "
+        f"{LARGE}: holds if the interval lies above {BROKEN}, differs if below; not judged without such a λ",
     ),
     Statement(
         id="Y-04",
@@ -89,7 +91,7 @@ STATEMENTS = (
         rule=f"a seed breaks at the first λ at which its F1 is more than {BROKEN} below that of its λ = 0; suddenly, "
         "if over half of all the F1 it loses goes at that λ (0 if it does not break). Holds if the interval of that "
         f"share lies above ½ and that of KL an element at the λ before within {SAFE} ± {AROUND}; differs if one lies "
-        "outside, or no seed breaks",
+        f"outside, or no seed breaks; not judged without a λ of at least {LARGE}",
     ),
     Y_07,
     Statement(
@@ -134,6 +136,11 @@ class Judge:
     @cached_property
     def strengths(self) -> list[float]:
         return list(self.study.adversaries)
+
+    @property
+    def large(self) -> list[float]:
+        """λ at which F1 should be lost; a sweep that ends before shows nothing of what comes there."""
+        return [strength for strength in self.strengths if strength >= LARGE]
 
     def along(self, metric: str) -> np.ndarray:
         """[seed, λ]"""
@@ -202,7 +209,9 @@ class Judge:
         return float(np.mean(ends))
 
     def keeps(self) -> Judgement:
-        name = adversary(min(self.study.probed))
+        if WEAK not in self.strengths:
+            return untrained(f"λ {WEAK}")
+        name = adversary(WEAK)
         lost = self.end(name) - self.end(BASE)
         interval, verdict = self.differing(lost, KEPT)
         return Judgement(
@@ -211,9 +220,11 @@ class Judge:
         )  # fmt: skip
 
     def loses(self) -> Judgement:
-        strongest = max(self.study.probed)
+        if not self.large:
+            return untrained(f"λ of at least {LARGE}")
+        strongest = min(self.large, key=lambda strength: abs(strength - STRONG))
         lost = self.end(BASE) - self.end(adversary(strongest))
-        named = [one for one in dict.fromkeys((2.5, strongest)) if one in self.study.lambdas]
+        named = [one for one in dict.fromkeys((LARGE, strongest)) if one in self.strengths]
         measured = ", ".join(f"{self.end(adversary(one)).mean():.3f} at {adversary(one)}" for one in named)
         if len(lost) < 2:
             return Judgement(measured=measured, verdict=verdicts.INCONCLUSIVE, n=len(lost))
@@ -238,6 +249,8 @@ class Judge:
     def together(self) -> Judgement:
         from scipy.stats import kendalltau
 
+        if len(self.strengths) < 2:
+            return Judgement(measured="one λ", verdict=verdicts.INCONCLUSIVE, n=self.study.seeds)
         intervals, measured = [], []
         for metric in ("KL an element", "NLL"):
             curves = self.along(metric)
@@ -250,6 +263,8 @@ class Judge:
                          n=self.study.seeds)  # fmt: skip
 
     def safe_point(self) -> Judgement:
+        if not self.large:
+            return untrained(f"λ of at least {LARGE}")
         seeds, (first, shares) = self.study.seeds, self.breaks
         kl = self.along("KL an element")
         start = f"KL an element is {kl[:, 0].mean():.3f} at λ 0 already: a fresh start changes attention"
@@ -341,6 +356,10 @@ class Judge:
             f"at λ {last:g}, {broken} of {self.study.seeds} are broken. Given the base's attention, another tagger "
             f"reaches {self.end(given(BASE)).mean():.3f}; under uniform attention {self.end(UNIFORM).mean():.3f}."
         )
+
+
+def untrained(needed: str) -> Judgement:
+    return Judgement(measured="–", verdict=verdicts.NOT_JUDGED, why=f"no {needed} is among lambdas")
 
 
 def mean_of(values: Sequence[float] | np.ndarray) -> str:

@@ -19,7 +19,7 @@ from attndyn.tasks.draws import keys, shuffled
 from attndyn.tasks.presence import Found, digest, obtain
 from attndyn.tasks.text import Pairs, Text, Tokeniser, read_labelled, shortened, tokeniser
 from attndyn.tasks.vectors import Coverage, Vectors, read_vectors
-from attndyn.tasks.vocabulary import LONGEST, SPECIALS, UNK, Vocabulary, build
+from attndyn.tasks.vocabulary import LONGEST, UNK, Vocabulary, build
 
 EVALUATED = 4000
 """Most examples of the evaluation part."""
@@ -135,8 +135,8 @@ def load_labelled(
     if known is not None:
         choices["count or vector"] = build(raw, with_vector=known.rows, integers_unknown=integers_unknown)
     vocabulary = choices[rule]
-    if known is not None and not known.matrix(vocabulary.words[len(SPECIALS) :])[1].any():
-        raise UserError(f"{vectors or 'glove'} has no vector for any word of the vocabulary of {corpus}")
+    if known is not None:
+        known.check_covers(vocabulary, vectors, corpus)
     parts, facts = {}, {}
     for split, source in sources.items():
         texts, labels = source.pairs.source, source.pairs.target

@@ -121,12 +121,14 @@ class Lines:
         return {"given": weights[:, :, None, None], "answer": self.examples.answers[lines][:, :, None]}
 
 
-def in_slices(examples: Parallel, replicas: int, tokens: int) -> list[Batch]:
-    """All examples in their order, the same for every replica, in batches of at most so many tokens of a replica."""
+def in_slices(examples: Parallel, replicas: int, tokens: int, each: int | None = None) -> list[Batch]:
+    """All examples in their order, the same for every replica, in batches of at most so many tokens of a replica; or
+    of so many examples `each`, however many tokens they have."""
     lines, slices = np.arange(examples.lengths.shape[1]), []
     while len(lines):
         longest = np.maximum.accumulate(examples.lengths[:, lines].max(axis=0))
-        some = lines[: max(1, int((longest * np.arange(1, len(lines) + 1) <= tokens).sum()))]
+        fitting = int((longest * np.arange(1, len(lines) + 1) <= tokens).sum())
+        some = lines[: each or max(1, fitting)]
         numbers = torch.as_tensor(some, device=examples.source.ids.device).expand(replicas, -1)
         slices.append(Lines(examples, numbers, examples.widths(some)).batch())
         lines = lines[len(some) :]
@@ -184,7 +186,7 @@ class RaggedSampler:
         lines = torch.arange(min(size, len(self.classes)), device=self.streams.seeds.device)
         return Lines(self.train, lines.expand(len(self.streams.seeds), -1), self.widths[-1]).batch()
 
-    def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
+    def slices(self, size: int, part: str, tokens: int, each: int | None = None) -> list[Batch]:
         if part == "test" and part in self.texts:
             lines = by_length(self.texts[part], drawn(self.texts[part], size))
         else:
@@ -192,7 +194,7 @@ class RaggedSampler:
         reference = self.references.get(part)
         pairs, known = self.texts[part].take(lines), None if reference is None else reference.take(lines)
         seeds = self.streams.seeds
-        return in_slices(Parallel(pairs, seeds.device, known, seeds), len(seeds), tokens)
+        return in_slices(Parallel(pairs, seeds.device, known, seeds), len(seeds), tokens, each)
 
 
 def examined(train: Pairs, valid: Pairs, size: int, part: str) -> Pairs:

@@ -22,7 +22,7 @@ from attndyn.tasks.presence import obtain
 from attndyn.tasks.tagging import ENDS, Tagging
 from attndyn.tasks.text import Pairs, Text, number, read_lines
 from attndyn.tasks.vectors import Vectors, read_vectors
-from attndyn.tasks.vocabulary import build
+from attndyn.tasks.vocabulary import LONGEST, build
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,6 +45,8 @@ class TaggedText(Tagging):
         kinds = sorted({tag[2:] for tag in train.chunks.words if tag != "O"})
         answers = [*ENDS, "O", *(f"{place}-{kind}" for kind in kinds for place in "BI")]
         _refuse_unknown(paths[1], test, answers)
+        for path, chunks in zip(paths, (train, test), strict=True):
+            _refuse_long(path, chunks)
         order, held = shuffled(len(train), 0), round(VALID_SHARE * len(train))
         if not held:
             raise UserError(f"{paths[0]}: {len(train)} sentences are too few, a tenth of them is for validation")
@@ -52,8 +54,14 @@ class TaggedText(Tagging):
                  "test": (test, np.arange(len(test)))}  # fmt: skip
         pairs = {name: Pairs(plain(chunks.words).take(lines), chunks.chunks.take(lines))
                  for name, (chunks, lines) in parts.items()}  # fmt: skip
+        for path, name, what in ((paths[0], "valid", "validation"), (paths[1], "test", "test")):
+            tags = pairs[name].target
+            if {tags.words[n] for n in np.unique(tags.ids)} == {"O"}:
+                raise UserError(f"{path}: there is no chunk in the {len(tags)} {what} sentences, so they have no F1")
         known = self.known
         vocabulary = build(pairs["train"].source, with_vector=known.rows if known else ())
+        if known is not None:
+            known.check_covers(vocabulary, self.vectors, self.corpus)
         made = {name: Pairs(vocabulary.encode(one.source), framed(one.target, answers)) for name, one in pairs.items()}
         return Examples(words=vocabulary.words, answers=answers, **made)
 
@@ -130,7 +138,20 @@ def _refuse_unknown(path: Path, chunks: Chunks, answers: Sequence[str]) -> None:
     """A kind of chunk that the training part has not cannot be learned."""
     for n, tag in enumerate(chunks.chunks.words):
         if tag not in answers:
-            token = int((chunks.chunks.ids == n).argmax())
-            filled = (place for place, line in enumerate(read_lines(path), 1) if line.split())
-            raise UserError(f"{path}, line {next(islice(filled, token, None))}: the tag {tag!r} is not in the training "
-                            f"part; {nearest(tag, answers[len(ENDS) :])}")  # fmt: skip
+            line = _line_of(path, int((chunks.chunks.ids == n).argmax()))
+            raise UserError(f"{path}, line {line}: the tag {tag!r} is not in the training part; "
+                            f"{nearest(tag, answers[len(ENDS) :])}")  # fmt: skip
+
+
+def _refuse_long(path: Path, chunks: Chunks) -> None:
+    """A text that is too long is cut elsewhere; here its tags would be left over."""
+    lengths, most = chunks.words.lengths, LONGEST - 2  # <bos> and <eos> count
+    for sentence in np.flatnonzero(lengths > most)[:1]:
+        line = _line_of(path, int(chunks.words.offsets[sentence]))
+        raise UserError(f"{path}, line {line}: a sentence of {lengths[sentence]:,} words begins here, and at most "
+                        f"{most:,} can be read; does an empty line end each sentence?")  # fmt: skip
+
+
+def _line_of(path: Path, token: int) -> int:
+    filled = (place for place, line in enumerate(read_lines(path), 1) if line.split())
+    return next(islice(filled, token, None))

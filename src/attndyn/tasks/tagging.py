@@ -14,10 +14,13 @@ from attndyn.tasks.corpus import CorpusTask, loaded
 
 if TYPE_CHECKING:
     from attndyn.tasks.base import Sampler
+    from attndyn.tasks.ragged import RaggedSampler
     from attndyn.tasks.sampler import Batch
 
 ENDS = ("<pad>", "<bos>", "<eos>")
 """Answers that are no tags; the first is never right."""
+TOGETHER = 100
+"""Sentences that are padded together, and see it, when they are judged: a batch of Yang's program."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +38,26 @@ class Tagging(CorpusTask):
 
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
         sampler = super().build(seeds, device)
-        return sampler if self.padding == "masked" else Unmasked(sampler)
+        if self.padding == "masked":
+            return sampler
+        from attndyn.tasks.ragged import RaggedSampler
+
+        assert isinstance(sampler, RaggedSampler)
+        return Unmasked(sampler)
 
 
 class Unmasked:
     """The batches of another sampler without their masks: padding is a word like others."""
 
-    def __init__(self, sampler: Sampler) -> None:
+    def __init__(self, sampler: RaggedSampler) -> None:
         self.sampler = sampler
 
     def draw(self, step: int, size: int) -> Batch:
         return self._bare(self.sampler.draw(step, size).batch())
 
     def slices(self, size: int, part: str, tokens: int) -> list[Batch]:
-        return [self._bare(batch) for batch in self.sampler.slices(size, part, tokens)]
+        """However many tokens there is room for: a tagger's answers hang on the padding that it sees."""
+        return [self._bare(batch) for batch in self.sampler.slices(size, part, tokens, TOGETHER)]
 
     def widest(self, size: int) -> Batch:
         return self._bare(self.sampler.widest(size))

@@ -12,6 +12,7 @@ import numpy as np
 
 from attndyn.errors import UserError
 from attndyn.tasks.text import Text, read_lines, shortened
+from attndyn.tasks.vocabulary import SPECIALS, Vocabulary
 
 
 class Coverage(NamedTuple):
@@ -37,6 +38,11 @@ class Vectors:
         matrix = np.zeros((len(vocabulary), self.values.shape[1]), dtype=np.float32)
         matrix[found >= 0] = self.values[found[found >= 0]]
         return matrix, found >= 0
+
+    def check_covers(self, vocabulary: Vocabulary, name: Path | str | None, corpus: Path | str) -> None:
+        """Refuses vectors that no word has."""
+        if not self.matrix(vocabulary.words[len(SPECIALS) :])[1].any():
+            raise UserError(f"{name or 'glove'} has no vector for any word of the vocabulary of {corpus}")
 
     def coverage(self, text: Text) -> Coverage:
         has = np.array([word in self.rows for word in text.words])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attndyn.errors import UserError
 from attndyn.models.rules import Learned
@@ -40,6 +40,30 @@ class Likelihood:
         return total if self.total else total / kept.sum(dim=(1, 2))
 
 
+class Terms(NamedTuple):
+    """An objective as mean − above / below. All three are means over target positions, so that those of several
+    batches give the objective of all: a quotient of its own for each would weigh the batches by how they were cut."""
+
+    mean: Float[Tensor, " replica"]
+    above: Float[Tensor, " replica"]
+    below: Float[Tensor, " replica"]
+
+    @property
+    def whole(self) -> Float[Tensor, " replica"]:
+        return self.mean - self.above / self.below
+
+
+def terms(objective: Any, logits: Tensor, alpha: Tensor, batch: Any) -> Terms:
+    """Those of an objective that names none: it is a mean."""
+    import torch
+
+    if hasattr(objective, "terms"):
+        found: Terms = objective.terms(logits, alpha, batch)
+        return found
+    mean = objective(logits, alpha, batch)
+    return Terms(mean, torch.zeros_like(mean), torch.ones_like(mean))
+
+
 @dataclass(frozen=True)
 class Beside:
     """Another objective for each group of replicas: the first `count` replicas have the first, and so on."""
@@ -49,12 +73,21 @@ class Beside:
     def __call__(self, logits: Tensor, alpha: Tensor, batch: Any) -> Float[Tensor, " replica"]:
         import torch
 
-        losses, first = [], 0
+        return torch.cat([part(*own) for part, own in self._each(logits, alpha, batch)])
+
+    def terms(self, logits: Tensor, alpha: Tensor, batch: Any) -> Terms:
+        import torch
+
+        found = [terms(part, *own) for part, own in self._each(logits, alpha, batch)]
+        return Terms(*map(torch.cat, zip(*found, strict=True)))
+
+    def _each(self, logits: Tensor, alpha: Tensor, batch: Any) -> Iterator[tuple[Any, tuple[Tensor, Tensor, Any]]]:
+        """Every objective with what its replicas did."""
+        first = 0
         for objective, count in self.parts:
             own = slice(first, first + count)
-            losses.append(objective(logits[own], alpha[own], batch.replicas(own)))
+            yield objective, (logits[own], alpha[own], batch.replicas(own))
             first += count
-        return torch.cat(losses)
 
 
 @dataclass(frozen=True)

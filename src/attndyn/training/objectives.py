@@ -7,10 +7,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
-from attndyn.training.condition import Likelihood
+from attndyn.training.condition import Likelihood, Terms
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Shaped
     from torch import Tensor
 
 
@@ -30,18 +30,30 @@ class AttendElsewhere:
             )
 
     def __call__(self, logits: Tensor, alpha: Tensor, batch: Any) -> Float[Tensor, " replica"]:
-        likelihood = Likelihood()(logits, alpha, replace(batch, target=batch.answer.argmax(dim=-1)))
-        return likelihood - self.strength * element_kl(alpha, batch)
+        kl, elements = element_kl(alpha, batch)
+        return told(logits, alpha, batch) - self.strength * (kl / elements)
+
+    def terms(self, logits: Tensor, alpha: Tensor, batch: Any) -> Terms:
+        kl, elements = element_kl(alpha, batch)
+        positions = batch.target[0].numel() if batch.target_mask is None else batch.target_mask.sum(dim=(1, 2))
+        return Terms(told(logits, alpha, batch), self.strength * kl / positions, elements / positions)
 
 
-def element_kl(alpha: Float[Tensor, "replica batch head query key"], batch: Any) -> Float[Tensor, " replica"]:
-    """Σ α log(α / given α) over the elements of all attention matrices, divided by their number; padded rows and
-    columns are no elements. Weights of 0, such as dropped ones, add 0 and have a finite slope."""
+def told(logits: Tensor, alpha: Tensor, batch: Any) -> Float[Tensor, " replica"]:
+    """The negative log-likelihood of the other model's likeliest answers."""
+    return Likelihood()(logits, alpha, replace(batch, target=batch.answer.argmax(dim=-1)))
+
+
+def element_kl(
+    alpha: Float[Tensor, "replica batch head query key"], batch: Any
+) -> tuple[Float[Tensor, " replica"], Shaped[Tensor, " replica"]]:
+    """Σ α log(α / given α) over the elements of all attention matrices, and their number; padded rows and columns are
+    no elements. Weights of 0, such as dropped ones, add 0 and have a finite slope."""
     import torch
 
     least = torch.finfo(alpha.dtype).tiny
     terms = alpha * (alpha.clamp_min(least).log() - batch.given.clamp_min(least).log())
     if batch.target_mask is None:
-        return terms.flatten(1).mean(dim=1)
+        return terms.flatten(1).sum(dim=1), terms.new_full((len(terms),), terms[0].numel())
     elements = (batch.target_mask[:, :, None, :, None] & batch.source_mask[:, :, None, None]).expand_as(terms)
-    return (terms * elements).flatten(1).sum(dim=1) / elements.flatten(1).sum(dim=1)
+    return (terms * elements).flatten(1).sum(dim=1), elements.flatten(1).sum(dim=1)
