@@ -84,6 +84,14 @@ class Texts:
             raise Undefined(f"Kendall's τ is undefined in all of the {undefined} texts")
         return Rows(joined, joined.numel() - undefined, undefined)
 
+    def taus(self, u: Float[Tensor, " word"], v: Float[Tensor, "*many word"], every: int = 1) -> Tensor:
+        """The same, as numbers alone; NaN where it is undefined, be it in all: [*many, text]."""
+        try:
+            return self.kendall_tau(u, v, every).values
+        except Undefined:
+            shape = *v.shape[:-1], -(-len(self.lengths) // every)
+            return torch.full(shape, torch.nan, dtype=torch.float64, device=u.device)
+
     def _padded(self, every: int) -> list[tuple[Int[Tensor, " row"], Int[Tensor, "row key"], Bool[Tensor, "row key"]]]:
         """The texts 0, `every`, 2 `every`, … in slices of about one length: which of them, the places of their words,
         and where there is one."""

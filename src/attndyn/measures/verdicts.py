@@ -155,9 +155,11 @@ def mean_of_resampled(scores: np.ndarray, stream: int = 1) -> np.ndarray:
 
 
 def spread(draws: np.ndarray) -> Interval:
-    """The interval that resamples span; those in which nothing was known are left out."""
+    """The interval that resamples span; those in which nothing was known are left out. NaN if that is all."""
     import numpy as np
 
+    if np.isnan(draws).all():
+        return Interval(math.nan, math.nan)
     low, high = np.nanquantile(draws, [LEVEL / 2, 1 - LEVEL / 2])
     return Interval(float(low), float(high))
 

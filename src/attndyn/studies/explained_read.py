@@ -178,7 +178,7 @@ class Ranks:
 
 
 def ranks(texts: Texts, first: Float[Tensor, "replica word"], second: Float[Tensor, "replica word"]) -> Ranks:
-    tau = torch.stack([texts.kendall_tau(a, b).values for a, b in zip(first, second, strict=True)])
+    tau = torch.stack([texts.taus(a, b) for a, b in zip(first, second, strict=True)])
     p = tau_p_values(tau, texts.lengths)
     return Ranks(tau.cpu().numpy(), p.cpu().numpy())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attndyn.errors import RunError
-from attndyn.measures.agreement import Undefined
 from attndyn.measures.flat import Texts
 
 if TYPE_CHECKING:
@@ -80,15 +77,11 @@ class ReadPart:
     ) -> dict[Any, np.ndarray]:
         """Kendall's τ(u, v) of one row in `every` for each u, with v a scoring of a condition: [seed, step, row]."""
         rows = len(self.chance[::every])
-        found = {key: np.full((len(seeds), len(self.steps), rows), np.nan) for key in scorings}
+        found = {key: np.zeros((len(seeds), len(self.steps), rows)) for key in scorings}
         for i, seed in enumerate(seeds):
             for some, values in self.along(condition, seed, name):
                 for key, u in scorings.items():
-                    with suppress(Undefined):  # at a checkpoint at which every row is constant
-                        found[key][i, some] = self.rows.kendall_tau(u, values, every).values.cpu().numpy()
-        for key, taus in found.items():
-            if np.isnan(taus).all():
-                raise RunError(f"Kendall's τ of {key} with {name} of {condition!r} is undefined at every checkpoint")
+                    found[key][i, some] = self.rows.taus(u, values, every).cpu().numpy()
         return found
 
 
@@ -121,7 +114,7 @@ def highest(found: np.ndarray) -> np.ndarray:
 
 
 def largest(found: np.ndarray) -> np.ndarray:
-    """The step of each seed's largest mean."""
+    """The step of each seed's largest mean; the first where there is none."""
     return np.nan_to_num(means(found), nan=-np.inf).argmax(axis=1)
 
 

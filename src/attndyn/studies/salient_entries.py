@@ -8,7 +8,7 @@ import numpy as np
 
 from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import highest
+from attndyn.studies.read_part import highest, means
 from attndyn.studies.salient_names import LAST, SUMMARY
 
 
@@ -23,7 +23,7 @@ def entry(table: str, name: str, values: np.ndarray, chance: np.ndarray) -> Iter
 def spread(table: str, name: str, values: np.ndarray, judged: np.ndarray | None = None) -> Iterator[Row]:
     """The mean of [seed …, text] with its interval, for which every axis is drawn anew; or that of others."""
     interval = resampled((values if judged is None else judged).astype(np.float64))
-    for ending, number in (("", np.nanmean(values)), (" low", interval.low), (" high", interval.high)):
+    for ending, number in (("", means(values.ravel())), (" low", interval.low), (" high", interval.high)):
         yield Row(table, 0, 0, name + ending, float(number))
 
 

@@ -144,5 +144,5 @@ def kendall(part: Part) -> Iterator[Row]:
         taus = highest(along)
         yield from spread(KENDALL, name, taus, chosen_apart(along, np.arange(along.shape[2])))
         yield Row(KENDALL, 0, 0, f"{name} undefined", float(np.isnan(taus).any(axis=0).sum()))
-        yield Row(KENDALL, 0, 0, f"ξ of {name}", float(xi(float(np.nanmean(taus)), curve, accuracy[[1]])))
+        yield Row(KENDALL, 0, 0, f"ξ of {name}", float(xi(float(means(taus.ravel())), curve, accuracy[[1]])))
     yield Row(KENDALL, 0, 0, "texts", float(len(range(0, len(part.pairs), every))))

@@ -21,7 +21,7 @@ from attndyn.measures import verdicts
 from attndyn.measures.agreement import xi
 from attndyn.measures.translation import counts, of_counts
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import chosen_apart, highest, of_others
+from attndyn.studies.read_part import chosen_apart, highest, means, of_others
 from attndyn.studies.translation_names import (
     COLUMNS,
     DICTIONARY,
@@ -189,7 +189,7 @@ class Columns:
                 apart = np.stack([chosen_apart(found, groups) for found in self.of_gold(taus, scoring, measure)])
                 interval = verdicts.resampled(apart, groups)
                 for ending, number in (
-                    ("", np.nanmean(best)), (" low", interval.low), (" high", interval.high),
+                    ("", means(best.ravel())), (" low", interval.low), (" high", interval.high),
                     (" undefined", np.isnan(best).sum()),
                 ):  # fmt: skip
                     yield Row(TABLES[part.name, measure], 0, 0, name + ending, float(number))
