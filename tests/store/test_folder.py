@@ -120,6 +120,8 @@ def test_missing_metrics_of_a_finished_run(folder: Path) -> None:
     (folder / INFO).write_text(json.dumps(read_info(folder) | {"status": "finished"}))
     with pytest.raises(UserError, match=f"{names_file(folder / METRICS)} is missing, though the run is finished"):
         _ = Run(folder).metrics
+    (folder / INFO).write_text(json.dumps(read_info(folder) | {"files": [INFO]}))  # a diagnosis measures nothing
+    assert len(Run(folder).metrics) == 0
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])

@@ -57,25 +57,25 @@ def test_the_mixture_is_what_counting_gives() -> None:
 def test_permutations_tell_nothing() -> None:
     """Figure 3: every word translates to every word alike, and the alignment is uniform."""
     table = tables.of_subsets(4, 4)
-    for values in (table.counts.toarray(), table.beta("CADB", [f"{letter}′" for letter in "CADB"])):
+    for values in (table.counts.toarray(), table.beta(list("CADB"), [f"{letter}′" for letter in "CADB"])):
         np.testing.assert_allclose(values, 0.25)
-    np.testing.assert_allclose(table.alpha("CADB", ["A′"]), 0.25)
+    np.testing.assert_allclose(table.alpha(list("CADB"), ["A′"]), 0.25)
 
 
 def test_a_mixture_tells_the_set_only() -> None:
     """Figure 6: β is .25 at every position; words of the other set are ruled out."""
     table = tables.of_mixture(4)
     outputs = ["A′", "B′", "C′", "D′"]
-    np.testing.assert_allclose(table.beta("BACD", outputs), 0.25)
-    np.testing.assert_allclose(table.alpha("BACD", outputs), 0.25)
-    assert (table.beta("EFGH", outputs) == 0).all()
+    np.testing.assert_allclose(table.beta(list("BACD"), outputs), 0.25)
+    np.testing.assert_allclose(table.alpha(list("BACD"), outputs), 0.25)
+    assert (table.beta(list("EFGH"), outputs) == 0).all()
 
 
 def test_three_of_five_tells_the_word() -> None:
     """The blog's comparison: β ⅓ against ⅙, the alignment ½ against ¼."""
     table = tables.of_subsets(3, 5)
     right = np.eye(3, dtype=bool)
-    beta, alpha = (measure("BED", ["B′", "E′", "D′"]) for measure in (table.beta, table.alpha))
+    beta, alpha = (measure(list("BED"), ["B′", "E′", "D′"]) for measure in (table.beta, table.alpha))
     np.testing.assert_allclose(beta, np.where(right, 1 / 3, 1 / 6))
     np.testing.assert_allclose(alpha, np.where(right, 1 / 2, 1 / 4))
 

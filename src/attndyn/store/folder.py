@@ -53,7 +53,7 @@ class Run:
                 return from_parquet((self.path / METRICS).read_bytes())
             except (OSError, ValueError) as error:
                 raise UserError(f"{self.path / METRICS} cannot be read: {first_line(error)}") from error
-        if self.info.get("status") in ENDED:
+        if self.info.get("status") in ENDED and METRICS in self.info.get("files", FILES):
             raise UserError(f"{self.path / METRICS} is missing, though the run is finished")
         save = latest(self.path)
         return to_table([]) if save is None else from_parquet(save.rows)
