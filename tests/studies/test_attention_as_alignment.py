@@ -248,15 +248,20 @@ def test_the_runs_that_an_interval_draws_are_counted(run: attndyn.Run) -> None:
     assert counts == counts | {"A-03": 2, "A-04": 2, "A-05": 1, "A-07": 2}
 
 
-def test_few_gold_pairs_decide_nothing_that_has_an_interval_over_them(run: attndyn.Run) -> None:
-    known = {("summary", f"AER of {name}{end}"): 0.2 for name in ("β_uf minus α", "β_px minus β_uf")
+def test_few_gold_pairs_decide_nothing_but_an_identity(run: attndyn.Run) -> None:
+    stages = {"AER of β_uf": [0.9, 0.5, 0.5], "AER of β": [0.9, 0.5, 0.5], "AER of α": [0.9, 0.9, 0.4]}
+    curves = [Row("alignment", seed, 10 * n, name, value) for name, values in stages.items() for seed in range(2)
+              for n, value in enumerate(values)]  # fmt: skip
+    known = {("summary", "AER of random links"): 0.9}
+    known |= {("summary", f"AER of {name}{end}"): 0.2 for name in ("β_uf minus α", "β_px minus β_uf")
              for end in (" low", " high")}  # fmt: skip
     for pairs, verdict in ((9.0, INCONCLUSIVE), (10.0, HOLDS)):
         changes = known | {("summary", "pairs"): pairs}
         rows = [row for row in run.metrics.to_pylist() if (row["condition"], row["metric"]) not in changes]
-        made = [Row(**row) for row in rows] + [Row(of, 0, 0, name, value) for (of, name), value in changes.items()]
+        made = [Row(**row) for row in rows if row["metric"] not in stages or row["condition"] == "summary"] + curves
+        made += [Row(of, 0, 0, name, value) for (of, name), value in changes.items()]
         found = dict(Judge(find("attention-as-alignment").at("demo"), Metrics(to_table(made))).all())
-        assert found["A-03"].verdict == verdict
+        assert [found[id].verdict for id in ("A-01", "A-02", "A-03")] == [verdict] * 3
         assert ("fewer than 10 gold pairs read (9)" in found["A-05"].why) == (pairs == 9)
         assert found["S-33"].verdict == HOLDS
 

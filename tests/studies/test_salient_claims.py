@@ -124,6 +124,7 @@ OTHERWISE: list[tuple[str, str, Made]] = [
     ("S-06", "differs", between("A(random order, α)", 0.07, 0.079)),
     ("S-07", "differs", {(STANDARD, "A(α, α)"): [[0.9, 0.8, 0.6 - 0.01 * n, 0.5] for n in range(6)]}),
     ("S-07", "inconclusive", {(STANDARD, "A(α, α)"): [[0.5, 0.6, 0.7, 0.8], [0.8, 0.7, 0.6, 0.5]] * 3}),
+    ("S-07", "inconclusive", {(STANDARD, "A(α, α)"): [[0.5] * 4] * 5 + [[0.5, 0.6, 0.7, 0.8]]}),
     ("S-11", "differs", {(CODE, f"ξ of {COLUMNS[0]}"): [0.58, 0.59] * 3}),  # below the most frequent class
     ("S-11", "differs", {(CODE, f"ξ of {COLUMNS[0]}"): [0.6] * 6}),
     ("S-11", "differs", {(CODE, f"ξ of {COLUMNS[0]}"): [float(np.float32(0.6))] * 6}),  # a share, read as float32
@@ -135,6 +136,7 @@ OTHERWISE: list[tuple[str, str, Made]] = [
     ("S-12", "inconclusive", {(CODE, f"ξ of {COLUMNS[1]}"): [0.7, 0.9] * 3}),
     ("S-12", "inconclusive", {(CODE, f"ξ of {COLUMNS[2]}"): [0.7, 0.9] * 3}),
     ("S-12", "inconclusive", {(CODE, f"ξ of {name}"): [NEVER] * 6 for name in COLUMNS[:3]}),
+    ("S-12", "inconclusive", {(CODE, f"ξ of {name}"): [0.5] * 6 for name in COLUMNS[:3]}),  # reached at step 0
     ("S-13", "differs", entry(KENDALL, COLUMNS[1], -0.2, -0.1)),
     ("S-13", "inconclusive", entry(KENDALL, COLUMNS[1], -0.1, 0.1)),
     ("S-13", "differs", entry(KENDALL, COLUMNS[0], -0.2, 0.1) | entry(KENDALL, COLUMNS[1], -0.1, -0.05)),
@@ -225,6 +227,27 @@ def test_a_curve_of_two_checkpoints_has_no_peak_inside() -> None:
         judged({(UNIFORM, "A(α, β_uf)"): [[0.1, 0.3, 0.2]] * 3, **between(FALL, -0.02, 0.0)})["S-53"].verdict
         == "differs"
     )
+
+
+def test_two_checkpoints_always_rise_or_fall_together() -> None:
+    ends = {(STANDARD, name): [[0.5, 0.9]] * 6 for name in ("accuracy", "A(α, α)")}
+    found = judged(ends)["S-07"]
+    assert (found.verdict, found.why) == ("inconclusive", "2 checkpoints: none between the ends")
+
+
+def test_runs_that_do_not_move_are_counted() -> None:
+    still = {(STANDARD, "accuracy"): [[0.6] * 4] * 4 + [[0.5, 0.6, 0.8, 0.9]] * 2}
+    found = judged(still)["S-07"]
+    assert (found.n, found.why) == (2, "4 of 6 runs do not move")
+    none = judged({(STANDARD, "accuracy"): [[0.6] * 4] * 6})["S-07"]
+    assert (none.verdict, none.n, none.why) == ("inconclusive", 0, "6 of 6 runs do not move")
+
+
+def test_texts_of_one_label_tell_nothing_of_answers() -> None:
+    found, whatever = judged({(SUMMARY, "most frequent class"): 1.0}), judged()
+    changed = {id for id in found if found[id].verdict != whatever[id].verdict}
+    assert changed == {"S-07", "S-11", "S-12", "B-09", "O-02"}
+    assert found["O-02"].why == "all texts read have one label"
 
 
 def test_three_classes_have_no_such_identity() -> None:

@@ -91,6 +91,31 @@ def test_a_text_without_tau_counts_once() -> None:
     assert found["texts"] == 5
 
 
+@pytest.mark.parametrize(
+    ("gone", "found"),
+    [("nothing", 0.6), ("attention at the second checkpoint", 0.7), ("all of the attention", np.nan), ("τ", np.nan)],
+)
+def test_where_tau_is_undefined_in_every_text_there_is_a_verdict_all_the_same(gone: str, found: float) -> None:
+    """Kendall's τ of the attention with the gold attention passes that of the columns at the second checkpoint."""
+
+    def taus(scorings: Any, condition: str, seeds: list[int], name: str, every: int) -> dict[Any, np.ndarray]:
+        if name != "alpha":
+            return dict.fromkeys(scorings, np.full((len(seeds), 4, 5), np.nan if gone == "τ" else 0.3))
+        along = np.broadcast_to(np.array([0.1, 0.5, 0.6, 0.7])[:, None], (1, 4, 5)).copy()
+        along[:, {"attention at the second checkpoint": [1], "all of the attention": [0, 1, 2, 3]}.get(gone, [])] = (
+            np.nan
+        )
+        return dict.fromkeys(scorings, along)
+
+    part = Part.__new__(Part)
+    vars(part).update(
+        pairs=range(5), steps=STEPS, proxies=[torch.zeros(1)], scores=lambda *of: torch.zeros(1), taus=taus,
+        accuracy=lambda name: np.array([[0.5, 0.6, 0.7, 0.8]] * 2), study=SimpleNamespace(seeds_of=lambda name: [0, 1]),
+    )  # fmt: skip
+    made = named(kendall(part))
+    assert [made[f"ξ of {name}"] for name in COLUMNS] == pytest.approx([found] * 4, nan_ok=True)
+
+
 def test_a_text_that_is_cut_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Validation texts are drawn from the test texts: here all of them."""
     long = " ".join(["w"] * (LONGEST + 1))

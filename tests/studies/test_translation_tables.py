@@ -242,6 +242,26 @@ def test_stages_are_those_of_runs_that_learn(
     assert (found.verdict, found.measured) == (verdict, measured)
 
 
+def test_stages_of_two_checkpoints_do_not_tell_whether_they_overlap() -> None:
+    assert on_links([[0.1, 0.5, 0.6, 0.9]], [[0.1, 0.4, 0.5, 0.6]]).overlap().verdict == HOLDS
+    assert on_links([[0.1, 0.1, 0.9]], [[0.1, 0.1, 0.6]]).overlap().verdict == DIFFERS
+    found = on_links([[0.1, 0.9]], [[0.1, 0.6]]).overlap()
+    assert (found.verdict, found.why) == (INCONCLUSIVE, "2 checkpoints: none between the ends")
+
+
+def test_what_was_never_learned_has_no_threshold() -> None:
+    for start, verdict, why in (
+        (0.1, HOLDS, ""),
+        (0.5, INCONCLUSIVE, "2 of 2 gold runs are never better than at step 0"),
+    ):
+        rows = [Row("standard", seed, n, "accuracy", value) for seed in range(2)
+                for n, value in enumerate([start, 0.3, 0.5])]  # fmt: skip
+        table = TABLES["valid", "accuracy"]
+        rows += [Row(table, seed, 0, name, 0.5) for seed in range(2) for name in ("ξ*", f"ξ of {COLUMNS[0]}")]
+        found = judge(rows).not_trivial(COLUMNS[0])
+        assert (found.verdict, found.why) == (verdict, why)
+
+
 def test_no_link_at_all_is_not_judged() -> None:
     nothing = [[float("nan")] * 3]
     found = on_links(nothing, nothing, float("nan"))
@@ -264,6 +284,8 @@ def test_rising_together(agreement: list[list[float]], verdict: str, measured: s
         rows += [Row("standard", seed, n, "accuracy", 0.1 * n) for n in range(4)]
     found = judge(rows).together()
     assert (found.verdict, found.measured) == (verdict, measured)
+    ends = judge([row for row in rows if row.step in (0, 3)]).together()
+    assert ends.verdict == INCONCLUSIVE  # of two checkpoints τ is 1 or −1
 
 
 @pytest.mark.parametrize(

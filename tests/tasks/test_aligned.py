@@ -9,6 +9,7 @@ import pytest
 from attndyn.errors import UserError
 from attndyn.tasks.aligned import AlignedText, in_words
 from attndyn.tasks.corpus import loaded
+from attndyn.tasks.held import forget
 from attndyn.tasks.pieces import encode, sentences
 from attndyn.tasks.text import Text
 
@@ -74,6 +75,16 @@ def test_links_of_ones_own(tmp_path: Path) -> None:
     assert [sorted(gold.sure) for gold in examples.gold] == [[(0, 0), (4, 2)], [(3, 3)]]
     assert [sorted(gold.possible) for gold in examples.gold] == [[(0, 0), (1, 1), (4, 2)], [(3, 3)]]
     assert examples.references["valid"] == [LINES[0], LINES[5]]
+
+
+def test_links_that_were_edited_are_noticed(tmp_path: Path) -> None:
+    task = own(tmp_path)
+    before = task.content
+    forget()
+    assert task.content == before
+    own(tmp_path, "0-0 1-1 4-2\n3-3\n")
+    forget()
+    assert task.content != before
 
 
 def test_pairs_that_are_too_long_take_their_links_with_them(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from attndyn.errors import UserError
 from attndyn.tasks.corpus import loaded
 from attndyn.tasks.grammar import MadeChunks
+from attndyn.tasks.held import forget
 from attndyn.tasks.tagged import TaggedText, framed, plain
 from attndyn.tasks.tagging import ENDS
 from attndyn.tasks.text import number
@@ -87,6 +88,12 @@ def test_word_vectors_replace_the_start_of_their_words(tmp_path: Path) -> None:
     assert torch.allclose(weights[:, place - 1], torch.tensor(1.5))  # the others have the vectors' spread
     with pytest.raises(UserError, match="have 2 numbers, those of the model 3"):
         task.embed(torch.ones(1, task.vocabulary, 3))
+    before = task.content
+    (tmp_path / "vectors").write_text("dog 5 0\ncat 0 1\n")
+    forget()
+    task.embed(weights)
+    assert weights[:, place].tolist() == [[5.0, 0.0]] * 2, "vectors that were edited are read again"
+    assert task.content != before, "and noticed"
 
 
 @pytest.mark.parametrize(

@@ -51,14 +51,15 @@ class Judgement:
     def on(self, examples: float, what: str) -> Judgement:
         """What is left of it if so many examples were read: of few, nothing is decided."""
         why = f"fewer than {FEWEST} {what} read ({examples:.0f})"
-        return self if examples >= FEWEST else self._undecided(why)
+        return self if examples >= FEWEST else self.undecided(why)
 
     def along(self, checkpoints: int) -> Judgement:
         """What is left of it if it is about a curve with so many checkpoints: two are its ends."""
         why = f"{checkpoints} checkpoints: none between the ends"
-        return self if checkpoints >= CHECKPOINTS else self._undecided(why)
+        return self if checkpoints >= CHECKPOINTS else self.undecided(why)
 
-    def _undecided(self, why: str) -> Judgement:
+    def undecided(self, why: str) -> Judgement:
+        """What is left of it if it cannot be decided."""
         if self.verdict not in (HOLDS, DIFFERS):
             return self
         return replace(self, verdict=INCONCLUSIVE, why="; ".join(filter(None, (self.why, why))))

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from attndyn.studies.salient_words import SalientWords
 
 
+OF_ANSWERS = ("S-07", "S-11", "S-12", "B-09", "O-02")
+"""What is decided by loss and accuracy."""
+
+
 class Judge:
     """Reads the measures of a run, for the claims."""
 
@@ -79,8 +83,10 @@ class Judge:
 
     def all(self) -> Iterator[tuple[str, Judgement]]:
         """What has an interval is measured on texts: it is over them, or over runs of what was read on them."""
-        valid = self.value(SUMMARY, "evaluation examples")
+        valid, one_label = (self.value(SUMMARY, name) for name in ("evaluation examples", "most frequent class"))
         for id, judgement in self._all():
+            if one_label == 1 and id in OF_ANSWERS:
+                judgement = judgement.undecided("all texts read have one label")
             texts = min(valid, self.value(SUMMARY, "training examples")) if id == "S-15" else valid
             yield id, judgement.on(texts, "texts") if judgement.interval is not None else judgement
 
@@ -230,7 +236,8 @@ class Judge:
         a, b, c = (np.where(np.isnan(values), 1.0, values) for values in (first, proxy, saliency))
         higher, near = mean_interval((b - a).tolist()), mean_interval((c - a).tolist())
         not_lower = HOLDS if higher.low >= 0 else DIFFERS if higher.high < 0 else INCONCLUSIVE
-        reachable = not np.isnan(first).all()
+        # what is so at step 0 was not learned
+        reachable = bool(((first - start).round(6) > 0).any())
         yield "S-12", Judgement(
             measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", interval=higher, n=len(first),
             verdict=all_of([not_lower, by_margin(near, 0.05)]) if reachable else INCONCLUSIVE,
@@ -267,10 +274,14 @@ class Judge:
         agreement = self.metrics.curves(STANDARD, "A(α, α)").values
         moving = [(a, b) for a, b in zip(agreement, accuracy, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
         rank = [float(spearmanr(a, b).statistic) for a, b in moving]
+        still = f"{len(accuracy) - len(rank)} of {len(accuracy)} runs do not move" if len(rank) < len(accuracy) else ""
         if len(rank) > 1:
             interval = mean_interval(rank, -1.0, 1.0)
-            yield "S-07", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=by_sign(interval),
-                                    interval=interval, n=len(rank))  # fmt: skip
+            yield "S-07", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=by_sign(interval), why=still,
+                                    interval=interval, n=len(rank)).along(accuracy.shape[1])  # fmt: skip
+        else:
+            told = f"ρ = {_range(rank, '.2f')}" if rank else "–"
+            yield "S-07", Judgement(measured=told, verdict=INCONCLUSIVE, n=len(rank), why=still)
         for id, metric, best, margin in (("B-09", "loss", np.min, 0.03), ("O-02", "accuracy", np.max, 0.01)):
             ours, even = (best(self.metrics.curves(name, metric).values, axis=1) for name in (STANDARD, UNIFORM))
             if min(len(ours), len(even)) > 1:

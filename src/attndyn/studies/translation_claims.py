@@ -142,7 +142,8 @@ class Judge:
 
     def overlap(self) -> Judgement:
         found = self.reached(ATTENTION, 0.25) < self.reached(PROBE, 0.75)
-        return self._of_runs_that_learn(f"{found.sum()} of {len(found)} runs", all_or_none(found.tolist()))
+        judged = self._of_runs_that_learn(f"{found.sum()} of {len(found)} runs", all_or_none(found.tolist()))
+        return judged.along(len(self.metrics.curves(STANDARD, PROBE).steps))
 
     def _of_runs_that_learn(self, measured: str, verdict: str) -> Judgement:
         learned = self.learned()
@@ -169,7 +170,8 @@ class Judge:
             return Judgement(measured="a curve stays where it is in every run", n=len(accuracy), verdict=INCONCLUSIVE)
         low, high = float(taus.min()), float(taus.max())  # NaN, if one of them is
         verdict = HOLDS if low > 0.5 else DIFFERS if low < 0 else INCONCLUSIVE
-        return Judgement(measured=f"τ {low:.2f} to {high:.2f}", n=len(taus), verdict=verdict)
+        told = f"τ {low:.2f} to {high:.2f}"
+        return Judgement(measured=told, n=len(taus), verdict=verdict).along(accuracy.shape[1])
 
     def xis(self, table: str, name: str) -> np.ndarray:
         """ξ of each gold run; NaN: never."""
@@ -181,11 +183,15 @@ class Judge:
         fine = [
             bool(value >= 0.5 * best) for values in found.values() for value, best in zip(values, star, strict=True)
         ]
-        return Judgement(
+        judged = Judgement(
             measured="; ".join(f"{name}: {percent(values)}" for name, values in found.items())
             + f"; ξ* {100 * star.min():.1f} to {100 * star.max():.1f}",
             n=len(star), verdict=all_or_none(fine),
         )  # fmt: skip
+        start = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
+        unlearned = int((star <= start).sum())
+        why = f"{unlearned} of {len(star)} gold runs are never better than at step 0"
+        return judged.undecided(why) if unlearned else judged
 
     def ranks(self, table: str) -> Judgement:
         found = "; ".join(f"{name} {self.value(table, name):.3f}" for name in RANKS)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from attndyn.errors import UserError
 from attndyn.tasks import corpora
 from attndyn.tasks.cipher import LANGUAGE, Cipher
+from attndyn.tasks.corpus import loaded
 from attndyn.tasks.gold import Gold, read_gold
 from attndyn.tasks.parallel import existing
 from attndyn.tasks.pieces import PieceExamples, PieceText, Sides, ragged, read_sides
@@ -75,6 +76,10 @@ class AlignedText(PieceText):
             plain.train, pairs, plain.words, plain.answers, plain.model, plain.references | kept, plain.kept,
             gold=[gold[line] for line in short], words_of=words_of, whole=whole(sides, short),
         )  # fmt: skip
+
+    def beside(self) -> bytes:
+        gold: list[Gold] = loaded(self).gold  # type: ignore[attr-defined]
+        return super().beside() + repr([(sorted(links.sure), sorted(links.possible)) for links in gold]).encode()
 
     def check(self, model: sentencepiece.SentencePieceProcessor, lines: list[str]) -> None:
         """The pieces of a word have to be those that the translator is trained on, which is whole lines."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from attndyn.tasks import corpora
 from attndyn.tasks.chunks import Chunks, read_chunks
 from attndyn.tasks.corpus import Examples, loaded
 from attndyn.tasks.draws import shuffled
+from attndyn.tasks.held import held
 from attndyn.tasks.presence import obtain
 from attndyn.tasks.tagging import ENDS, Tagging
 from attndyn.tasks.text import Pairs, Text, number, read_lines
@@ -67,7 +67,10 @@ class TaggedText(Tagging):
 
     @property
     def known(self) -> Vectors | None:
-        return None if self.vectors is None else _known(self.vectors, self.data_dir)
+        return None if self.vectors is None else _known((self.vectors, self.data_dir))
+
+    def beside(self) -> bytes:
+        return b"" if self.known is None else self.known.matrix(loaded(self).words)[0].tobytes()
 
     def embed(self, weights: Tensor) -> None:
         import torch
@@ -110,8 +113,9 @@ class TaggedText(Tagging):
         return paths
 
 
-@cache
-def _known(vectors: str, data_dir: str | None) -> Vectors:
+@held
+def _known(source: tuple[str, str | None]) -> Vectors:
+    vectors, data_dir = source
     if vectors != "glove":
         return read_vectors(vectors)
     found = obtain(corpora.find("glove"), data_dir)
