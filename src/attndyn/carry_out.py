@@ -87,7 +87,7 @@ def carry_out(
         "revision": revision(),
         "code": source_digest(),
         "command": command_of(study, scale),
-        "begun from": before["begun from"] if before else os.path.relpath(Path.cwd(), folder),
+        "begun from": (before or {}).get("begun from", os.path.relpath(Path.cwd(), folder)),
         "needed": [str(one.path) for one in needed],
         "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": None,

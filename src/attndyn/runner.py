@@ -285,6 +285,8 @@ class Runner:
                 if save is None or number >= save.chunk:
                     state = save.state if save is not None and number == save.chunk else None
                     self._train(number, chunk, state, pool, stop)
+            if stop.is_set():  # asked while the last save was written
+                raise KeyboardInterrupt
 
     def _room(self, unit: Unit) -> Room:
         """What replicas like those of `unit` fill of the GPU: what one and what two of them take is measured."""

@@ -12,6 +12,7 @@ from attndyn import spec
 from attndyn.carry_out import carry_out, check_same_data, data_of
 from attndyn.errors import Busy, RunError, UserError
 from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
+from attndyn.store import atomic
 from attndyn.store.folder import CLAIMS, ENDED, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
 from attndyn.tasks.held import forget
@@ -19,6 +20,9 @@ from attndyn.tasks.held import forget
 if TYPE_CHECKING:
     from attndyn.runner import Progress
     from attndyn.studies.base import Study
+
+BEING_CLEARED = "being cleared"
+"""The status in run.json of a run that --fresh removes."""
 
 
 def run(
@@ -65,7 +69,7 @@ def _run(declared: Study, folder: Path, *, fresh: bool, **common: Any) -> Run:
         where = common["needed_in"] or (lambda need: folder_beside(folder, need, common["scale"]))
         needed = [_run(need, where(need), fresh=False, **common) for need in declared.needs()]
     with lock(folder):
-        if fresh:
+        if fresh or _half_cleared(folder):
             clear(folder)
         if not is_finished(folder):
             if ready:
@@ -93,7 +97,9 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
         raise UserError(f"the run in {folder} is not finished; run it again to continue it")
     if info.get("finding", "") is None:
         raise UserError(f"{diverged_in_words(Run(folder))}; nothing was compared, so there is no page")
-    study = found_again(restored(info["study"], info["settings"]), folder / info.get("begun from", "."))
+    study = restored(info["study"], info["settings"])
+    if "begun from" in info:  # runs of earlier versions do not say it: their files are looked for from here
+        study = found_again(study, folder / info["begun from"])
     if own_files(study):
         forget()
     check_own_files(study, folder)
@@ -209,12 +215,18 @@ def check_folder(name: str, folder: Path, fresh: bool = False) -> dict[str, Any]
     return info
 
 
+def _half_cleared(folder: Path) -> bool:
+    return (folder / INFO).exists() and read_info(folder).get("status") == BEING_CLEARED
+
+
 def clear(folder: Path) -> None:
-    """Removes what a run leaves, and nothing else."""
-    for name in FILES:
-        (folder / name).unlink(missing_ok=True)
+    """Removes what a run leaves, and nothing else. run.json says that it is under way, and goes last."""
+    if (folder / INFO).exists():
+        atomic.write_json(folder / INFO, read_info(folder) | {"status": BEING_CLEARED})
     for name in FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _page(study: Study, folder: Path, formats: Sequence[str] = ("svg", "png")) -> Path:

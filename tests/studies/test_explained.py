@@ -365,7 +365,7 @@ def test_all_seeds_decide_together_whether_shuffling_changes_little(
               for what, of, value in (("≥ 0.6 ", "", 0.9 + 0.01 * seed), ("≥ 0.6 ", ": of", 5.0), ("", "", 0.6))),
         )
     ]  # fmt: skip
-    found = dict(study.judge(Metrics(to_table(rows))))
+    found = dict(study.decide(Metrics(to_table(rows))))
     assert (found["J-05"].verdict, found["J-05"].measured) == (verdict, measured)
     assert found["J-06"].verdict == "holds"
     assert found["J-06"].n == len(shares)

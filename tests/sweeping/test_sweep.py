@@ -22,7 +22,7 @@ from attndyn.studies.base import Study
 from attndyn.sweeping import cells as module
 from attndyn.sweeping.cells import Told, Way, cell_of, in_order
 from tests import command as commands
-from tests.studies.tiny import TINY, make_tiny
+from tests.studies.tiny import TINY
 from tests.sweeping.tiny import SETTINGS, contents, options, tables
 
 GRID: dict[str, list[Any]] = {"seeds": [1, 2], "lr": [1e-3, 3e-3]}
@@ -238,11 +238,11 @@ def test_an_interrupted_sweep_continues_to_the_same_bytes(
     assert contents(tmp_path) == contents(made)
 
 
-def test_runs_that_cells_need_are_cells_too_and_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_tiny(monkeypatch)  # the adversaries of usual settings are what is asked for with guided False
+def test_runs_that_cells_need_are_cells_too_and_made_once(tmp_path: Path) -> None:
+    settings = TINY["deceptive-attention"]
     heard = Heard()
     swept = attndyn.sweep(
-        "deceptive-attention", {"guided": [True, False]}, scale="demo", out=tmp_path, device="cpu", told=heard
+        "deceptive-attention", {"guided": [True, False]}, out=tmp_path, device="cpu", told=heard, **settings
     )
     assert heard.lines == [
         "3 cells, 3 of them to be run",

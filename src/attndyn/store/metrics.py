@@ -85,6 +85,9 @@ def to_parquet(rows: Iterable[Row]) -> bytes:
 
 
 def from_parquet(data: bytes) -> pa.Table:
+    """With this thread alone: one of Arrow's pool may still hold a buffer of Python's when the process ends, which
+    aborts it."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.read_table(io.BytesIO(data))
+    return pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)

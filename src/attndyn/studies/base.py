@@ -48,7 +48,7 @@ class Judgement:
     n: int | None = None
     why: str = ""
 
-    def on(self, examples: float, what: str) -> Judgement:
+    def on(self, examples: float | int, what: str) -> Judgement:
         """What is left of it if so many examples were read: of few, nothing is decided."""
         why = f"fewer than {FEWEST} {what} read ({examples:.0f})"
         return self if examples >= FEWEST else self.undecided(why)

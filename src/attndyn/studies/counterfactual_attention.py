@@ -141,7 +141,7 @@ class CounterfactualAttention(Explained):
         enough = [(share, round(n)) for share, n in zip(shares, texts, strict=True) if n >= least]
         return Share([share for share, _ in enough], [n for _, n in enough])
 
-    def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
+    def decide(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         name = f"little change, largest weight ≥ {PEAKED:g}"
         if name in metrics.curves_of(BILSTM):
             little = self.share(metrics, name, FEW)

@@ -73,12 +73,15 @@ class DeceptiveAttention(Explained):
     guided: bool = True
     """Also train models that read each word for itself under given attention."""
     guides: int = 8
-    """Of these, for each kind of attention."""
+    """Of these, for each kind of attention; not used without `guided`."""
     guide: float = 0.01
-    """λ of the adversary whose attention is given."""
+    """λ of the adversary whose attention is given; not used without `guided`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.guided:  # the adversaries are the same whatever they guide: equal settings, so one run
+            for name in ("guides", "guide"):
+                object.__setattr__(self, name, getattr(DeceptiveAttention, name))
         self.at_least_one("adversaries", "adversary_epochs", "adversary_steps", "guides")
         if self.reversed < 0:
             raise UserError(f"reversed must be at least 0, not {self.reversed}")
@@ -96,11 +99,8 @@ class DeceptiveAttention(Explained):
 
     @property
     def alone(self) -> DeceptiveAttention:
-        """Without guided models: the run that trains the adversaries. It is the same whatever these guide, so that they
-        are trained once; settings that it does not use are those of its scale."""
-        scale = self.demo if self.adversary_epochs == self.demo.get("adversary_epochs") else {}
-        unused = {name: scale.get(name, getattr(DeceptiveAttention, name)) for name in ("guides", "guide")}
-        return replace(self, guided=False, **unused)
+        """Without guided models: the run that trains the adversaries, once, whatever these guide."""
+        return replace(self, guided=False)
 
     # --- what is trained
 
@@ -159,8 +159,8 @@ class DeceptiveAttention(Explained):
         """Under which name the attention of a model is known to the task: equal settings, equal name."""
         from attndyn.spec import digest
 
-        model = replace(self.alone, guide=self.guide) if name == BY_ADVERSARY else self.alone
-        return f"{name} of {digest(model)[:16]}"
+        which = f" of λ {self.guide!r}" if name == BY_ADVERSARY else ""
+        return f"{name}{which} of {digest(self.alone)[:16]}"
 
     def guiding(self) -> Condition:
         return next(one for one in self.deceivers() if one.name == adversary("adversary-base", self.guide))
@@ -194,7 +194,7 @@ class DeceptiveAttention(Explained):
 
     # --- what was found
 
-    def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
+    def decide(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         from attndyn.studies.deceptive_claims import judge
 
         return judge(self, metrics)

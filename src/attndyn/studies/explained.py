@@ -24,6 +24,9 @@ from attndyn.training.condition import Adam, Condition, Likelihood
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from attndyn.store.metrics import Metrics
+    from attndyn.studies.base import Judgement
+
 BILSTM, AVERAGE = "BiLSTM", "each word for itself"
 SUMMARY = "all seeds"
 """What is measured across seeds and texts."""
@@ -145,6 +148,16 @@ class Explained(Study):
     def bases(self) -> Iterator[Condition]:
         yield self.condition(BILSTM, range(self.seeds))
         yield self.condition(AVERAGE, range(1000, 1000 + self.averages), model=self.model(encoder="average"))
+
+    def decide(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
+        """The judgements, as if there were texts and seeds enough."""
+        raise NotImplementedError
+
+    def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
+        texts = min(self.evaluation, len(self.task.data.test))
+        for id, judgement in self.decide(metrics):
+            enough = judgement.on(texts, "test texts")
+            yield id, enough if self.seeds > 1 else enough.undecided("one seed")
 
     @property
     def resized(self) -> list[str]:

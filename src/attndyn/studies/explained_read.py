@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from attndyn.tasks.text import Pairs
     from attndyn.training.condition import Condition
 
-TOKENS, TOKENS_ON_GPU = 1 << 15, 1 << 18
-"""Words that are read at once, with a gradient, of all replicas together; on a GPU each takes about 10 kB at the
-published size."""
-LEFT_OUT_ON_GPU = 1 << 20
-"""The same without a gradient."""
+TOKENS, TOKENS_ON_GPU = 1 << 12, 1 << 18
+"""Words that are read at once, with a gradient: of each replica, so that what is read does not hang on how many there
+are; on a GPU of all together, where each takes about 10 kB at the published size."""
+LEFT_OUT, LEFT_OUT_ON_GPU = 1 << 15, 1 << 20
+"""Without a gradient, of all replicas together."""
 SIGNIFICANT = 0.05
 
 Followed = tuple[Reference, Sequence[int]]
@@ -92,19 +92,19 @@ class Reading:
         return rows
 
     def scores(self, replica: int) -> dict[str, float]:
-        """Accuracy, F1 of the second class and the area under the ROC curve."""
+        """Accuracy, F1 of the second class and the area under the ROC curve; NaN where texts of one label have none."""
         from sklearn.metrics import f1_score, roc_auc_score
 
         p = self.answers[replica].cpu().numpy()
         return {
             "test accuracy": float(((p > 0.5) == self.labels).mean()),
-            "test F1": float(f1_score(self.labels, p > 0.5)),
-            "test AUC": float(roc_auc_score(self.labels, p)),
+            "test F1": float(f1_score(self.labels, p > 0.5, zero_division=np.nan)),
+            "test AUC": float(roc_auc_score(self.labels, p)) if len(set(self.labels)) > 1 else float("nan"),
         }
 
 
 def slices_of(pairs: Pairs, replicas: int, device: str, given: Followed | None = None) -> list[Any]:
-    tokens = (TOKENS if device == "cpu" else TOKENS_ON_GPU) // replicas
+    tokens = TOKENS if device == "cpu" else TOKENS_ON_GPU // replicas
     reference, seeds = given or (None, ())
     examples = Parallel(pairs, device, reference, torch.tensor(seeds, dtype=torch.int64, device=device))
     return in_slices(examples, replicas, max(1, tokens))
@@ -138,7 +138,7 @@ def left_out(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Float
             with torch.no_grad():
                 logits, _ = model(batch, rule or Learned())
             predicted = replace(batch, target=logits.argmax(dim=-1))
-            tokens = TOKENS if device == "cpu" else LEFT_OUT_ON_GPU
+            tokens = LEFT_OUT if device == "cpu" else LEFT_OUT_ON_GPU
             delta = leave_one_out(model, rule or Learned(), predicted, tokens, doubt).abs()
             found.append(delta[batch.source_mask].view(replicas, -1))
     return torch.cat(found, dim=1)

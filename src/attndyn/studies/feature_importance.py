@@ -104,7 +104,7 @@ class FeatureImportance(Explained):
     def interval(self, metrics: Metrics, name: str) -> Interval:
         return Interval(self.value(metrics, f"{name} low"), self.value(metrics, f"{name} high"))
 
-    def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
+    def decide(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         for n, (id, name) in enumerate((("J-01", GRADIENT), ("J-02", LEFT_OUT))):
             found = self.interval(metrics, name)
             known = self.published.get("τ")

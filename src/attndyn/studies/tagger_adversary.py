@@ -259,6 +259,15 @@ class TaggerAdversary(Study):
         curves = metrics.curves(name, metric)
         return list(zip(curves.replicas.tolist(), curves.last.tolist(), strict=True))
 
+    @property
+    def sentences(self) -> int:
+        """Test sentences that are read."""
+        from attndyn.tasks.corpus import loaded
+
+        test = loaded(self.task).test
+        assert test is not None
+        return min(self.evaluation, len(test))
+
     @cached_property
     def lines(self) -> list[int]:
         """Test sentences of middling length, for the page."""

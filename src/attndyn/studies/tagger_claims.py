@@ -15,6 +15,7 @@ from attndyn.studies.exclusive import KEPT, Y_07, Reach, classifiers, judged, of
 from attndyn.studies.tagger_names import (
     BASE,
     FORWARD,
+    READ,
     RECOMPUTED,
     SCATTERED,
     SEEDS,
@@ -39,6 +40,8 @@ SAME_RANKING = 0.05
 """Of τ: rankings that differ by less, before and after, are the same."""
 WEAK, STRONG, LARGE = 0.2, 3.0, 2.5
 """λ of the published table; and of its text, from which on F1 is lost."""
+FINE = 0.5
+"""Between neighbouring λ, where a break is to be seen as sudden: over a wide gap everything goes at once."""
 PATIENCE = 5
 """Epochs without a better F1 after which the author's program stops."""
 
@@ -91,7 +94,8 @@ STATEMENTS = (
         rule=f"a seed breaks at the first λ at which its F1 is more than {BROKEN} below that of its λ = 0; suddenly, "
         "if over half of all the F1 it loses goes at that λ (0 if it does not break). Holds if the interval of that "
         f"share lies above ½ and that of KL an element at the λ before within {SAFE} ± {AROUND}; differs if one lies "
-        f"outside, or no seed breaks; not judged without a λ of at least {LARGE}",
+        f"outside, or no seed breaks; not judged without a λ of at least {LARGE}, and undecided where the λ before a "
+        f"break is further than {FINE} away",
     ),
     Y_07,
     Statement(
@@ -120,7 +124,8 @@ STATEMENTS = (
         published="proposed, not done",
         rule="Kendall's τ of the weights with those of the base, heads matched: of each seed that breaks, at the λ "
         f"before its break less at the λ of its break. Holds if 0 lies outside the interval over seeds, differs if 0 "
-        f"lies in it and all of it within ±{SAME_RANKING}; else inconclusive, also if fewer than two seeds break",
+        f"lies in it and all of it within ±{SAME_RANKING}; else inconclusive, also if fewer than two seeds break, or "
+        f"the λ before a break is further than {FINE} away",
     ),
 )
 
@@ -163,11 +168,20 @@ class Judge:
             shares.append((f1[at - 1] - f1[at]) / (f1[0] - f1[at:].min()) if at > 0 else 0.0)
         return np.array(first), np.array(shares)
 
+    @property
+    def coarse(self) -> str:
+        """Where too little is known of how a seed breaks."""
+        ends = [(self.strengths[at - 1], self.strengths[at]) for at in self.breaks[0] if at > 0]
+        wide = [ends for ends in dict.fromkeys(ends) if ends[1] - ends[0] > FINE + 1e-9]
+        return f"no λ between {' and between '.join(f'{low:g} and {high:g}' for low, high in wide)}" if wide else ""
+
     def all(self) -> Iterator[tuple[str, Judgement]]:
         judges = (self.base, self.keeps, self.loses, self.probes, self.together, self.safe_point, self.exclusive,
                   self.stable, self.useful, self.rankings)  # fmt: skip
+        known = READ in self.metrics.curves_of(BASE)  # runs of earlier versions do not say it
+        sentences = float(self.end(BASE, READ).min()) if known else float("inf")
         for statement, judge in zip(STATEMENTS, judges, strict=True):
-            yield statement.id, judge()
+            yield statement.id, judge().on(sentences, "test sentences")
 
     def differing(self, values: np.ndarray, margin: float) -> tuple[Interval | None, str]:
         """The interval of differences, and whether they are within the margin."""
@@ -283,7 +297,7 @@ class Judge:
         if seeds > 1:
             low, high = verdicts.mean_interval(shares.tolist())
             sudden = verdicts.by_sign(Interval(low - 0.5, high - 0.5))
-        return Judgement(
+        judged = Judgement(
             measured=f"{len(rows)} of {seeds} seeds break, at λ {min(at):g} to {max(at):g}, where {shares.mean():.0%} "
             f"of the loss comes at once; KL an element before {before.mean():.3f}; {two}",
             verdict=verdicts.all_of([sudden, near]),
@@ -291,6 +305,7 @@ class Judge:
             n=seeds,
             why=start,
         )
+        return judged.undecided(self.coarse) if self.coarse else judged
 
     def exclusive(self) -> Judgement:
         if SEEDS not in self.metrics:
@@ -340,7 +355,8 @@ class Judge:
         why = f"λ 0: {mean_of(self.along('rank τ')[:, 0])}"
         if SEEDS in self.metrics:
             why += f", two seeds: {mean_of(self.end(SEEDS, 'rank τ'))}"
-        return Judgement(measured=measured, verdict=verdict, interval=interval, n=len(rows), why=why)
+        judged = Judgement(measured=measured, verdict=verdict, interval=interval, n=len(rows), why=why)
+        return judged.undecided(self.coarse) if self.coarse else judged
 
     def finding(self) -> str:
         f1, last = self.end(BASE).mean(), self.strengths[-1]

@@ -8,6 +8,7 @@ the other: the assignment with the lowest total divergence over the test sentenc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,10 +19,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attndyn.measures import chunking, divergence
-from attndyn.measures.agreement import kendall_tau
+from attndyn.measures.agreement import Undefined, kendall_tau
 from attndyn.store.metrics import Row
 from attndyn.studies.kept import model_at
-from attndyn.studies.tagger_names import SEEDS, UNIFORM
+from attndyn.studies.tagger_names import READ, SEEDS, UNIFORM
 from attndyn.tasks.sampler import Batch
 from attndyn.training.condition import Likelihood
 
@@ -70,6 +71,7 @@ def compared(study: TaggerAdversary, run: Run, device: str) -> Iterator[Row]:
         for name, values in found.items():
             for seed, value in zip(condition.seeds, values.tolist(), strict=True):
                 yield Row(condition.name, seed, study.last, name, value)
+    yield from (Row(base.name, seed, study.last, READ, float(study.sentences)) for seed in base.seeds)
     pairs = list(combinations(base.seeds, 2))
     if pairs:
         first, second = (model_at(base, run, side, base.best[0], device) for side in zip(*pairs, strict=True))
@@ -179,12 +181,10 @@ def ranked(
         assert batch.given is not None
         keys, rows = masks(batch)
         mine = alpha.gather(2, order.to(alpha.device)[:, None, :, None, None].expand_as(alpha))
-        try:
+        with suppress(Undefined):  # in every row of the slice
             tau = kendall_tau(mine, batch.given, (keys[:, :, None] & rows[..., None])[:, :, None])
-        except ValueError:  # undefined in every row
-            return None
-        found.append(tau.values.flatten(1))
-    return torch.cat(found, dim=1).nanmean(dim=1)
+            found.append(tau.values.flatten(1))
+    return torch.cat(found, dim=1).nanmean(dim=1) if found else None
 
 
 def shown_traces(

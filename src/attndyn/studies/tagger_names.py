@@ -13,6 +13,7 @@ SWEEP, SEEDS, RUNS = "adversaries", "two seeds", "each adversary"
 """Rows by λ, of pairs of base runs, and by run."""
 UNIT = 1e-3
 """λ is a whole number of these where it takes the place of a step."""
+READ = "test sentences read"
 BEST, LOWEST = "highest F1", "lowest objective"
 
 

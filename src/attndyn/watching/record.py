@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attndyn.store import atomic
 from attndyn.store.folder import METRICS
-from attndyn.store.metrics import Row, to_parquet, to_table
+from attndyn.store.metrics import Row, from_parquet, to_parquet, to_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,7 +52,7 @@ class Record:
         try:
             with pq.ParquetWriter(part, extra.schema) as writer:
                 for step in self.steps():
-                    writer.write_table(pq.read_table(self.readings / f"step-{step:06d}.parquet"))
+                    writer.write_table(from_parquet((self.readings / f"step-{step:06d}.parquet").read_bytes()))
                 writer.write_table(extra)
             with open(part, "rb") as file:
                 os.fsync(file.fileno())
