@@ -18,6 +18,7 @@ def test_says_once_how_long_it_takes() -> None:
     live = Live("accuracy", stream)
     for done in range(0, 101, 10):
         live(done, 100, 2.0 * done, [Row("easy", 0, 4, "accuracy", 0.2)])
+    live.comparing(200.0)
     told = "about 3 min 20 s of work on this machine, 3 min 00 s left\ntrained and read in 3 min 20 s; comparing\n"
     assert stream.getvalue() == told
 

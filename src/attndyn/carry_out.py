@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attndyn import spec
 from attndyn.errors import UserError
+from attndyn.own_files import BEGUN_FROM, begun_from, check_same_data, content_of
 from attndyn.provenance import command_of, resolve_engine, revision, settings_of, source_digest, versions
 from attndyn.store import atomic
 from attndyn.store.folder import CLAIMS, INFO, Run, read_info
@@ -48,7 +48,7 @@ def carry_out(
     before = read_info(folder) if (folder / INFO).exists() else None
     if before is not None:
         check_same_work(folder, before, engine, list(names))
-        check_same_data(folder, before, data_of([*conditions, *borrowed]))
+        check_same_data(folder, before, content_of(study))
         if JUDGED in before:
             _conclude(study, recorder, before)
             return
@@ -80,14 +80,14 @@ def carry_out(
             for seed in one.seeds
         ],
         "tokens": tokens_of([*conditions, *borrowed]),
-        "data": data_of([*conditions, *borrowed]),
+        "data": content_of(study),
         "versions": versions(),
         **engine,
         "memory": [*(before or {}).get("memory", []), *runner.memory],
         "revision": revision(),
         "code": source_digest(),
         "command": command_of(study, scale),
-        "begun from": (before or {}).get("begun from", os.path.relpath(Path.cwd(), folder)),
+        BEGUN_FROM: (before or {}).get(BEGUN_FROM, begun_from(folder)),
         "needed": [str(one.path) for one in needed],
         "started": before["started"] if before else datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": None,
@@ -109,6 +109,9 @@ def carry_out(
     if _failed(study, info) and study.compares:  # some of what is to be compared is not there
         recorder.finish(info["conditions"])
     else:
+        comparing = getattr(progress, "comparing", None)
+        if study.compares and comparing is not None:
+            comparing(runner.seconds)
         recorder.rows += study.from_traces(Metrics(to_table(recorder.rows)), run, engine["device"].split()[0])
         recorder.finish(info["conditions"], study.analyse(Metrics(to_table(recorder.rows))))
         whole = Metrics(run.metrics)
@@ -152,21 +155,6 @@ def check_same_work(folder: Path, before: dict[str, Any], engine: dict[str, Any]
     if first != names:
         other = ", ".join(sorted(set(first) ^ set(names)))
         raise UserError(f"{folder} was begun with other data ({other}); use --fresh")
-
-
-def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str]) -> None:
-    """A run is continued, and shown again, with the text and the vectors it was begun with."""
-    for name, content in found.items():
-        if before.get("data", {}).get(name, content) != content:
-            raise UserError(
-                f"the files that {name!r} in {folder} was trained on have changed since; "
-                f"{before['command']} --fresh would train it on them, another --out keeps it"
-            )
-
-
-def data_of(conditions: Sequence[Condition]) -> dict[str, str]:
-    """A digest of the examples of each condition that has them from files."""
-    return {one.name: one.task.content for one in conditions if one.task.content}
 
 
 def _followed(

@@ -55,13 +55,15 @@ class Live:
             self._estimated = True
             self._print(f"about {duration(seconds + left)} of work on this machine, {duration(left)} left")
         now = time.monotonic()
-        if done == total:  # the study goes on, on a large corpus for minutes, without steps to count
-            self._print(f"trained and read in {duration(seconds)}; comparing")
-        elif self.terminal:
+        if self.terminal:
             self._write("\r\x1b[K" + self._line(done, total, left)[: shutil.get_terminal_size().columns - 1])
         elif self._estimated and now - self._shown > PLAIN_SECONDS:
             self._shown = now
             self._print(self._line(done, total, left))
+
+    def comparing(self, seconds: float) -> None:
+        """The study goes on, on a large corpus for minutes, without steps to count."""
+        self._print(f"trained and read in {duration(seconds)}; comparing")
 
     def _line(self, done: int, total: int, left: float) -> str:
         parts = []

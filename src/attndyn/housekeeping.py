@@ -13,7 +13,20 @@ from typing import Any
 
 from attndyn.console import duration, in_bytes, print_claims, print_table
 from attndyn.errors import RunError, UserError
-from attndyn.store.folder import CLAIMS, ENDED, FILES, FOLDERS, INFO, LOCK, METRICS, Run, is_locked, lock, read_info
+from attndyn.store.folder import (
+    BEING_CLEARED,
+    CLAIMS,
+    ENDED,
+    FILES,
+    FOLDERS,
+    INFO,
+    LOCK,
+    METRICS,
+    Run,
+    is_locked,
+    lock,
+    read_info,
+)
 
 USAGE = """usage: attndyn runs list [--under DIR] [--json]
        attndyn runs show DIR [--json]
@@ -64,7 +77,7 @@ def checked(folder: Path) -> dict[str, Any]:
     for name, kind in kinds.items():
         if not isinstance(info.get(name), kind):
             raise UserError(f"{folder / INFO} does not describe a run of attndyn: its {name!r} is missing or wrong")
-    if "attndyn" not in info["versions"] or info["status"] not in (*ENDED, "running"):
+    if "attndyn" not in info["versions"] or info["status"] not in (*ENDED, BEING_CLEARED, "running"):
         raise UserError(f"{folder / INFO} does not describe a run of attndyn")
     return info
 

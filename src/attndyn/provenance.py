@@ -20,7 +20,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "fp32", "tf32", "bf16"]
 COMPUTING = (
     "errors.py", "spec.py", "kernels", "store", "tasks", "models", "training", "probes", "measures", "theory",
-    "plan.py", "process.py", "runner.py", "studies", "provenance.py", "carry_out.py", "verbs.py",
+    "plan.py", "process.py", "runner.py", "studies", "provenance.py", "own_files.py", "carry_out.py", "verbs.py",
 )  # fmt: skip
 """The parts of attndyn that a run uses, but for its page."""
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "sentencepiece", "sacrebleu")

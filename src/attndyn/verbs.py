@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attndyn import spec
-from attndyn.carry_out import carry_out, check_same_data, data_of
+from attndyn.carry_out import carry_out
 from attndyn.errors import Busy, RunError, UserError
+from attndyn.own_files import check_own_files, found_again, own_files
 from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
 from attndyn.store import atomic
-from attndyn.store.folder import CLAIMS, ENDED, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
+from attndyn.store.folder import BEING_CLEARED, CLAIMS, ENDED, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
 from attndyn.studies import STUDIES, find
 from attndyn.tasks.held import forget
 
 if TYPE_CHECKING:
     from attndyn.runner import Progress
     from attndyn.studies.base import Study
-
-BEING_CLEARED = "being cleared"
-"""The status in run.json of a run that --fresh removes."""
 
 
 def run(
@@ -49,18 +46,21 @@ def run(
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
     if own_files(declared):
         forget()
+    folder = Path(out) if out is not None else default_folder(declared, scale)
+    if not fresh:
+        check_made_so(folder, device, precision, deterministic)
     common: dict[str, Any] = {
         "scale": scale, "device": device, "precision": precision, "deterministic": deterministic, "fresh": fresh,
         "page": page, "progress": progress, "needed_in": needed_in,
     }  # fmt: skip
-    return _run(declared, Path(out) if out is not None else default_folder(declared, scale), **common)
+    return _run(declared, folder, **common)
 
 
 def _run(declared: Study, folder: Path, *, fresh: bool, **common: Any) -> Run:
     """The runs that this one needs come first."""
     check_same(declared, folder, fresh)
     if not fresh and is_finished(folder):
-        check_own_files(declared, folder)
+        check_own_files(declared, folder, read_info(folder))
     ready = not fresh and is_finished(folder)
     if not ready:
         engine = resolve_engine(common["device"], common["precision"], common["deterministic"])
@@ -93,16 +93,16 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
 
         with lock(folder):
             return (watched if info["study"] == "watch" else compare).write(folder, tuple(formats))
+    if info["study"] == "diagnose":
+        raise UserError(f"{folder} holds a diagnosis; attndyn diagnose, which takes seconds, makes its page")
     if not is_finished(folder):
         raise UserError(f"the run in {folder} is not finished; run it again to continue it")
     if info.get("finding", "") is None:
         raise UserError(f"{diverged_in_words(Run(folder))}; nothing was compared, so there is no page")
-    study = restored(info["study"], info["settings"])
-    if "begun from" in info:  # runs of earlier versions do not say it: their files are looked for from here
-        study = found_again(study, folder / info["begun from"])
+    study = found_again(restored(info["study"], settings_in(folder, info)), folder, info)
     if own_files(study):
         forget()
-    check_own_files(study, folder)
+    check_own_files(study, folder, info)
     with lock(folder):
         return _page(study, folder, formats)
 
@@ -155,7 +155,29 @@ def folder_beside(folder: Path, study: Study, scale: str) -> Path:
 
 
 def is_finished(folder: Path) -> bool:
-    return (folder / INFO).exists() and read_info(folder)["status"] in ENDED
+    return (folder / INFO).exists() and read_info(folder).get("status") in ENDED
+
+
+def settings_in(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] | None = info.get("settings")
+    if not isinstance(settings, dict):
+        raise UserError(f"{folder / INFO} does not describe a run of attndyn: it has no settings")
+    return settings
+
+
+def check_made_so(folder: Path, device: Device, precision: Precision, deterministic: bool) -> None:
+    """Refuses to show a finished run to who asks for another device or precision. What trains nothing has neither."""
+    if not is_finished(folder) or (info := read_info(folder)).get("precision") in (None, "fp64"):
+        return
+    asked = {"device": device, "precision": precision, "deterministic": deterministic or "auto"}
+    there = {"device": info["device"].split()[0], **{name: info.get(name) for name in ("precision", "deterministic")}}
+    there["device"] = there["device"] if there["device"] == "cpu" else "cuda"
+    for name, wanted in asked.items():
+        if wanted not in ("auto", there[name]):
+            raise UserError(
+                f"the run in {folder} was made with {name} {there[name]}, not {wanted}; choose another --out, or use "
+                "--fresh"
+            )
 
 
 def check_same(study: Study, folder: Path, fresh: bool) -> None:
@@ -163,39 +185,11 @@ def check_same(study: Study, folder: Path, fresh: bool) -> None:
     info = check_folder(study.name, folder, fresh)
     if info is None or fresh:
         return
-    wanted, there = settings_of(study), info["settings"]
+    wanted, there = settings_of(study), settings_in(folder, info)
     other = [name for name in {**wanted, **there} if wanted.get(name) != there.get(name)]
     if other:
         named = ", ".join(f"{name} {there.get(name)} instead of {wanted.get(name)}" for name in other)
         raise UserError(f"{folder} holds a run with other settings ({named}); choose another --out, or use --fresh")
-
-
-def own_files(study: Study) -> dict[str, str]:
-    """The settings that name files of one's own, which may change at any time; those of known corpora have
-    checksums."""
-    from attndyn.tasks.corpora import CORPORA, SHORT
-
-    named = {setting: getattr(study, setting, None) for setting in ("corpus", "vectors", "piece_model", "gold")}
-    return {setting: name for setting, name in named.items() if name and name not in CORPORA and name not in SHORT}
-
-
-def found_again(study: Study, place: Path) -> Study:
-    """The study as seen from here, of a run that was begun at another place, which its files are named from."""
-    if place.resolve() == Path.cwd():
-        return study
-    return replace(study, **{setting: str(place / name) for setting, name in own_files(study).items()})
-
-
-def check_own_files(study: Study, folder: Path) -> None:
-    """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
-    matter."""
-    if not own_files(study):
-        return
-    try:
-        found = data_of([*study.conditions(), *study.borrowed()])
-    except UserError:
-        return
-    check_same_data(folder, read_info(folder), found)
 
 
 def check_folder(name: str, folder: Path, fresh: bool = False) -> dict[str, Any] | None:

@@ -57,6 +57,9 @@ def test_parallel_text(parallel: tuple[Path, Path], tmp_path: Path, capsys: pyte
     assert found["forward"] == 1
     assert found["checks"]["stays"] == 1
     assert call(capsys, "diagnose", *words)[0] == 0, "a second run replaces the first"
+    code, _, err = call(capsys, "report", tmp_path / "out")
+    assert code == 2
+    assert "holds a diagnosis" in err
 
 
 def test_json_prints_everything_and_writes_nothing(

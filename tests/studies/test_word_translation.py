@@ -56,6 +56,17 @@ def test_the_real_command(corpus: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert not (out / "weights").exists()
 
 
+def test_text_without_spaces_has_a_page_without_a_dictionary(tmp_path: Path) -> None:
+    """As Chinese or Japanese text: no piece is a whole word."""
+    parallel(tmp_path / "corpus")
+    for path in (tmp_path / "corpus").iterdir():
+        path.write_text(path.read_text().replace(" ", ""))
+    settings = TINY | {"vocabulary": 40, "evaluation": 12, "corpus": str(tmp_path / "corpus"), "device": "cpu"}
+    run = attndyn.run("word-translation", out=tmp_path / "run", **settings)
+    assert len(run.claims) == len(STATEMENTS)
+    assert "no link is between pieces that are whole words" in (run.path / "report.html").read_text()
+
+
 def test_two_files_of_ones_own(corpus: str, tmp_path: Path) -> None:
     """The verdicts say that the validation part was drawn."""
     for language in ("de", "en"):

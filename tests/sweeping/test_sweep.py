@@ -255,6 +255,16 @@ def test_runs_that_cells_need_are_cells_too_and_made_once(tmp_path: Path) -> Non
     assert len(list((tmp_path / "cells").iterdir())) == 3
 
 
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("mine")
+    with pytest.raises(UserError, match=r"is not a folder of a sweep \(it holds metrics.csv\)"):
+        attndyn.sweep("copying", GRID, out=tmp_path, device="cpu", **SETTINGS)
+    with pytest.raises(UserError, match="is a file, not a folder of a sweep"):
+        attndyn.sweep("copying", GRID, out=tmp_path / "metrics.csv", device="cpu", **SETTINGS)
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.csv"]
+    assert (tmp_path / "metrics.csv").read_text() == "mine"
+
+
 def test_what_needs_a_failed_cell_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 

@@ -79,12 +79,12 @@ def test_links_of_ones_own(tmp_path: Path) -> None:
 
 def test_links_that_were_edited_are_noticed(tmp_path: Path) -> None:
     task = own(tmp_path)
-    before = task.content
+    before = task.beside
     forget()
-    assert task.content == before
+    assert task.beside == before
     own(tmp_path, "0-0 1-1 4-2\n3-3\n")
     forget()
-    assert task.content != before
+    assert task.beside != before
 
 
 def test_pairs_that_are_too_long_take_their_links_with_them(tmp_path: Path) -> None:

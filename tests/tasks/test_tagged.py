@@ -88,12 +88,12 @@ def test_word_vectors_replace_the_start_of_their_words(tmp_path: Path) -> None:
     assert torch.allclose(weights[:, place - 1], torch.tensor(1.5))  # the others have the vectors' spread
     with pytest.raises(UserError, match="have 2 numbers, those of the model 3"):
         task.embed(torch.ones(1, task.vocabulary, 3))
-    before = task.content
+    before = task.beside
     (tmp_path / "vectors").write_text("dog 5 0\ncat 0 1\n")
     forget()
     task.embed(weights)
     assert weights[:, place].tolist() == [[5.0, 0.0]] * 2, "vectors that were edited are read again"
-    assert task.content != before, "and noticed"
+    assert task.beside != before, "and noticed"
 
 
 @pytest.mark.parametrize(

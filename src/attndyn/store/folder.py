@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 METRICS, CLAIMS, INFO, LOCK = "metrics.parquet", "claims.json", "run.json", ".lock"
 TRACES, CHOSEN = "traces", "chosen"
 ENDED = ("finished", "diverged")
+BEING_CLEARED = "being cleared"
+"""The status of a run that --fresh removes."""
 FILES = (METRICS, CLAIMS, "report.html", INFO)
 FOLDERS = (TRACES, CHOSEN, "weights", "checkpoints", "figures", "readings")
 """What attndyn leaves in a run folder; anything else there is somebody else's."""

@@ -64,17 +64,17 @@ class Tables(Judge):
         names = self.metrics.table.filter(self.metrics.table["condition"].to_numpy() == DICTIONARY)[
             "metric"
         ].to_pylist()
-        occurrences = self.metrics.curves(DICTIONARY, "links").values[:, 0]
         for name in dict.fromkeys(name for name in names if name.startswith("β_uf")):
-            curves = self.metrics.curves(DICTIONARY, name)
-            entries.append((name.removeprefix("β_uf: "), int(occurrences[curves.replicas[0]]), curves))
+            curves, occurrences = (self.metrics.curves(DICTIONARY, one) for one in (name, "links"))
+            entries.append((name.removeprefix("β_uf: "), int(occurrences.values[curves.replicas[0], 0]), curves))
         steps = entries[0][2].steps if entries else np.array([], dtype=int)
         shown = [n for n in range(len(steps)) if n < 6 or n % 4 == 0 or n == len(steps) - 1]
         return Table(
             name="dictionary",
             title="The first words of the dictionary",
             caption="The words that IBM Model 1 links most often in the pairs that were read: at how many % of the "
-            "links β of a run under uniform attention is largest at the linked source word, along training.",
+            "links β of a run under uniform attention is largest at the linked source word, along training."
+            + ("" if entries else " Here no link is between pieces that are whole words of three letters or more."),
             columns=("source → target", "links", *(f"step {steps[n]}" for n in shown)),
             rows=tuple(
                 (pair, count, *(f"{100 * curves.values[0, n]:.0f}" for n in shown)) for pair, count, curves in entries

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import Busy, UserError, nearest
 from attndyn.options import SweepOptions
+from attndyn.own_files import check_own_files
 from attndyn.provenance import Precision, code, numerics, resolve_engine
+from attndyn.store.folder import read_info
 from attndyn.studies import find
 from attndyn.sweeping import table
 from attndyn.sweeping.cells import BUSY, Cell, Told, Way, carry_out, cell_of, check, count, failed_needs, in_order
 from attndyn.sweeping.grid import Grid, points
 from attndyn.tasks.held import forget
-from attndyn.verbs import check_own_files
 
 if TYPE_CHECKING:
     from attndyn.studies.base import Study
@@ -48,12 +49,13 @@ def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOpti
     studies = [study for base, grid in zip(bases, grids, strict=True) for study in points(base, grid)]
     axes = list(grids[0])
     folder = options.out or Path("sweeps") / "-".join(base.name for base in bases)
+    table.check_folder(folder)
 
     def cells(device: str, precision: Precision, deterministic: bool) -> tuple[Way, list[Cell]]:
         way = Way(options.scale, device, **numerics(device, precision, deterministic), code=code())
-        asked = [cell_of(study, folder / "cells", way, axes) for study in studies]
+        asked = [cell_of(study, folder / table.CELLS, way, axes) for study in studies]
         for cell in (cell for cell in in_order(asked) if cell.finished):  # their names say nothing of the text
-            check_own_files(cell.study, cell.folder)
+            check_own_files(cell.study, cell.folder, read_info(cell.folder))
         return way, asked
 
     forget()

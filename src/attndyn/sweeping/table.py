@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attndyn import spec
+from attndyn.errors import UserError
 from attndyn.housekeeping import last_values
 from attndyn.measures.verdicts import VERDICTS
 from attndyn.store import atomic
@@ -19,7 +20,7 @@ from attndyn.store.folder import Run
 from attndyn.sweeping.cells import Cell, Way, in_order
 from attndyn.sweeping.grid import in_words
 
-TABLE, METRICS, WHOLE = "sweep.csv", "metrics.csv", "sweep.json"
+TABLE, METRICS, WHOLE, CELLS = "sweep.csv", "metrics.csv", "sweep.json", "cells"
 SHOWN = 5
 """Cells that are named in one sentence."""
 KEPT = ("id", "measured", "interval", "n", "verdict")
@@ -43,6 +44,15 @@ class Swept:
     @property
     def cells(self) -> list[dict[str, Any]]:
         return list(self.found["cells"])
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses a folder that holds what no sweep has left: its tables would be written over."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file, not a folder of a sweep")
+    strangers = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else []
+    if strangers and not {WHOLE, CELLS} & set(strangers):
+        raise UserError(f"{folder} is not a folder of a sweep (it holds {strangers[0]}); choose another --out")
 
 
 def gather(folder: Path, cells: Sequence[Cell], axes: Sequence[str], way: Way, problems: dict[str, str]) -> Swept:

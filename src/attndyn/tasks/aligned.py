@@ -77,9 +77,9 @@ class AlignedText(PieceText):
             gold=[gold[line] for line in short], words_of=words_of, whole=whole(sides, short),
         )  # fmt: skip
 
-    def beside(self) -> bytes:
+    def more(self) -> bytes:
         gold: list[Gold] = loaded(self).gold  # type: ignore[attr-defined]
-        return super().beside() + repr([(sorted(links.sure), sorted(links.possible)) for links in gold]).encode()
+        return super().more() + repr([(sorted(links.sure), sorted(links.possible)) for links in gold]).encode()
 
     def check(self, model: sentencepiece.SentencePieceProcessor, lines: list[str]) -> None:
         """The pieces of a word have to be those that the translator is trained on, which is whole lines."""

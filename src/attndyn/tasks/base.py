@@ -60,6 +60,11 @@ class Task:
         return ""
 
     @property
+    def beside(self) -> str:
+        """A digest of what else comes from files, such as the vectors that words start from."""
+        return ""
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         """Tasks of equal shapes can train side by side: their batches and vocabularies are of one size."""
         raise NotImplementedError

@@ -395,6 +395,8 @@ SHORT = {
     "tatoeba-sample": "tatoeba_de_en_small",
 }
 """What people call them."""
+MADE_HERE = ("made", "tatoeba-cipher", "sst2")
+"""Corpora that are no folder: made when they are read, or another reading of one."""
 
 
 def named(kind: Kind) -> list[str]:

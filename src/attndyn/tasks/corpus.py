@@ -60,8 +60,12 @@ class CorpusTask(Task):
     def content(self) -> str:
         return digested(self)
 
-    def beside(self) -> bytes:
-        """What else was read from files, for the digest."""
+    @property
+    def beside(self) -> str:
+        return digested_beside(self)
+
+    def more(self) -> bytes:
+        """What else than its words and numbers was read from files."""
         return b""
 
     @property
@@ -101,7 +105,7 @@ class LabelledText(CorpusTask):
     def load(self) -> Examples:
         return Examples(self.data.train, self.data.valid, self.data.vocabulary.words, self.data.classes)
 
-    def beside(self) -> bytes:
+    def more(self) -> bytes:
         return b"" if self.given is None else self.given[0].tobytes()
 
     @property
@@ -163,7 +167,7 @@ def loaded(task: CorpusTask) -> Examples:
 
 @held
 def digested(task: CorpusTask) -> str:
-    """Of the words and numbers of all parts, and of what else came from files."""
+    """Of the words and numbers of all parts."""
     import hashlib
 
     examples, found = loaded(task), hashlib.sha256()
@@ -172,8 +176,15 @@ def digested(task: CorpusTask) -> str:
         for text in (pairs.source, pairs.target) if pairs is not None else ():
             found.update(text.ids.tobytes())
             found.update(text.offsets.tobytes())
-    found.update(task.beside())
     return found.hexdigest()[:16]
+
+
+@held
+def digested_beside(task: CorpusTask) -> str:
+    import hashlib
+
+    more = task.more()
+    return hashlib.sha256(more).hexdigest()[:16] if more else ""
 
 
 def labelled(task: LabelledText) -> Labelled:

@@ -90,7 +90,7 @@ class PieceText(CorpusTask):
         note = f"no validation part: {counts[1]} of the pairs drawn for it, {counts[0]} left to train on"
         return replace(self.examples(sides), note=note)
 
-    def beside(self) -> bytes:
+    def more(self) -> bytes:
         """Translations are compared with the text as it was written."""
         references: dict[str, list[str]] = loaded(self).references  # type: ignore[attr-defined]
         return "\n".join(line for lines in references.values() for line in lines).encode()

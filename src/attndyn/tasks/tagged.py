@@ -69,7 +69,7 @@ class TaggedText(Tagging):
     def known(self) -> Vectors | None:
         return None if self.vectors is None else _known((self.vectors, self.data_dir))
 
-    def beside(self) -> bytes:
+    def more(self) -> bytes:
         return b"" if self.known is None else self.known.matrix(loaded(self).words)[0].tobytes()
 
     def embed(self, weights: Tensor) -> None:
