@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
-from attndyn.measures import verdicts
+from attndyn.measures import estimates
 from attndyn.measures.translation import WordByWord, bleu, counts, of_counts
 
 REFERENCE = "the quick brown fox jumps over the lazy dog"
@@ -46,8 +46,8 @@ def test_the_counts_of_sentences_add_up(which: list[int]) -> None:
 
 
 def test_a_resample_of_sentences_is_a_corpus_of_its_own() -> None:
-    sums = verdicts.resampled_sums(counts(WRONG, [REFERENCE] * 5), 20)
-    assert sums.shape == (20, 10)
+    sums = estimates.resampled_sums(counts(WRONG, [REFERENCE] * 5))
+    assert sums.shape == (estimates.RESAMPLES, 10)
     assert (sums[:, 1] == 9 * 5).all()  # five references in each
     assert len(np.unique(sums, axis=0)) > 10
 

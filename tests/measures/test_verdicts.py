@@ -151,62 +151,6 @@ def test_the_interval_of_a_mean_ends_where_the_values_do() -> None:
     assert verdicts.mean_interval([0.1, 0.2, 0.15], -1.0, 1.0) == verdicts.mean_interval([0.1, 0.2, 0.15])
 
 
-def test_resampling_is_drawing_every_axis_anew() -> None:
-    import numpy as np
-
-    from attndyn.measures.verdicts import resampled
-
-    random = np.random.default_rng(0)
-    values = random.random((3, 2, 40)) + random.random((3, 1, 1))
-    values[0, 0, :5] = np.nan
-    means = []
-    for _ in range(4000):
-        seeds, others, examples = (random.integers(n, size=n) for n in values.shape)
-        means.append(np.nanmean(values[np.ix_(seeds, others, examples)]))
-    found, wanted = resampled(values, resamples=4000), np.quantile(means, [0.025, 0.975])
-    assert np.abs(np.array(found) - wanted).max() < 0.03
-    assert found.low < np.nanmean(values) < found.high
-    assert resampled(values) == resampled(values)
-    assert resampled(np.ones((2, 5))) == (1.0, 1.0)
-
-
-def test_groups_are_drawn_whole() -> None:
-    """Rows of one sentence that are all alike count once: the interval of ten sentences of ten equal rows is about √10
-    times as wide as that of a hundred rows."""
-    import numpy as np
-
-    draw = np.random.default_rng(0)
-    sentences = draw.random(10) < 0.5
-    rows = np.repeat(sentences, 10)[None].astype(float)
-    together, apart = verdicts.resampled(rows, np.repeat(np.arange(10), 10)), verdicts.resampled(rows, np.arange(100))
-    assert together.low < rows.mean() < together.high
-    assert (together.high - together.low) / (apart.high - apart.low) == pytest.approx(10**0.5, rel=0.25)
-    missing = np.where(np.arange(100) % 2, rows, np.nan)
-    assert verdicts.resampled(missing, np.repeat(np.arange(10), 10)) == together
-
-
-def test_a_difference_of_two_ratios_is_taken_in_one_resample() -> None:
-    """Two scorings that differ by .1 in every example differ by exactly .1, however much the examples differ."""
-    import numpy as np
-
-    random = np.random.default_rng(0)
-    counts = random.integers(1, 9, (3, 30)).astype(float)
-    sums = random.random((3, 30)) * counts
-    apart = verdicts.resampled_ratios(sums + 0.1 * counts, counts) - verdicts.resampled_ratios(sums, counts)
-    assert np.abs(apart - 0.1).max() < 1e-12
-    found = verdicts.spread(verdicts.resampled_ratios(sums, counts))
-    assert found.low < sums.sum() / counts.sum() < found.high
-
-
-def test_seeds_are_drawn_in_each_resample() -> None:
-    scores = np.array([[1.0] * 500, [3.0] * 500])
-    found = verdicts.mean_of_resampled(scores)
-    assert set(found.tolist()) == {1.0, 2.0, 3.0}
-    assert found.tolist() == verdicts.mean_of_resampled(scores).tolist()
-    assert found.tolist() != verdicts.mean_of_resampled(scores, stream=2).tolist()
-    assert verdicts.mean_of_resampled(scores[:1]).tolist() == scores[0].tolist()
-
-
 @given(
     first=st.lists(st.floats(-1, 1), min_size=2, max_size=6),
     second=st.lists(st.floats(-1, 1), min_size=2, max_size=6),

@@ -11,8 +11,9 @@ import torch
 
 from attndyn.errors import UserError
 from attndyn.measures.divergence import jsd
+from attndyn.measures.estimates import interval
 from attndyn.measures.flat import Texts
-from attndyn.measures.verdicts import resampled, welch_interval
+from attndyn.measures.verdicts import welch_interval
 from attndyn.studies import counterfactual_tables, deceptive_tables
 from attndyn.studies.exclusive import (
     COLUMNS,
@@ -172,7 +173,7 @@ def test_seeds_are_compared_with_their_neighbours_seed_by_seed() -> None:
     ):
         values = {row.metric: row.value for row in rows}
         for name, each in wanted.items():
-            assert [values[f"{name} {end}"] for end in ("low", "high")] == pytest.approx(resampled(each), abs=1e-5)
+            assert [values[f"{name} {end}"] for end in ("low", "high")] == pytest.approx(interval(each), abs=1e-5)
     two = Reading(texts, alpha[:2], alpha[:2], alpha[:2], answers[:2], found.labels)
     for rows in (
         deceptive_tables._beside_seeds(two, (0, 1)),
@@ -188,7 +189,7 @@ def test_intervals_over_neighbours_hold_what_they_should() -> None:
         seeds = random.normal(size=(8, 1))
         pairs = seeds + np.roll(seeds, 1, axis=0) + 0.2 * random.normal(size=(8, 20))
         for name, values in (("pairs as they are", pairs), ("left out", of_neighbours(pairs))):
-            low, high = resampled(values)
+            low, high = interval(values)
             held[name] += low <= 0 <= high
     assert held["pairs as they are"] < 170 < 182 < held["left out"]
 

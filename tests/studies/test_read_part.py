@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attndyn.measures.agreement import agreement
-from attndyn.measures.verdicts import resampled
+from attndyn.measures.estimates import interval
 from attndyn.studies import read_part
 from attndyn.studies.read_part import ReadPart, chosen_apart, highest
 
@@ -64,7 +64,7 @@ def test_random_orders_find_as_many_as_chance_says() -> None:
         texts = zip(order.split(made.rows.lengths.tolist()), values.split(made.rows.lengths.tolist()), strict=True)
         wanted = [agreement(u[None], v[None]).values.item() for u, v in texts]
         np.testing.assert_array_equal(row, wanted)
-    low, high = resampled(agreed.astype(float))
+    low, high = interval(agreed.astype(float))
     assert low < made.chance.mean() < high
 
 
@@ -85,9 +85,9 @@ def test_noise_is_not_above_zero_by_being_chosen() -> None:
     it does not."""
     above = {highest: 0, chosen_apart: 0}
     for seed in range(20):
-        found = np.random.default_rng(seed).normal(size=(2, 25, 200))
-        above[highest] += resampled(highest(found)).low > 0
-        above[chosen_apart] += resampled(chosen_apart(found, np.arange(200))).low > 0
+        found = np.random.default_rng(seed).normal(size=(6, 25, 200))
+        above[highest] += interval(highest(found)).low > 0
+        above[chosen_apart] += interval(chosen_apart(found, np.arange(200))).low > 0
     assert above[highest] >= 10
     assert above[chosen_apart] <= 3
 
@@ -114,4 +114,4 @@ def test_a_checkpoint_at_which_every_row_is_constant_is_left_out(monkeypatch: py
     assert np.isnan(found).all()
     assert np.isnan(highest(found)).all()
     assert np.isnan(chosen_apart(found, groups)).all()
-    assert np.isnan(resampled(highest(found))).all()  # which no rule takes for an answer
+    assert np.isnan(interval(highest(found))).all()  # which no rule takes for an answer

@@ -41,7 +41,7 @@ def curves(peak: float, last: float, texts: int = 400) -> np.ndarray:
     """[gold, seed, step, text]: .1, .3, then a peak and an end."""
     draw = np.random.default_rng(0)
     means = np.array([0.1, 0.3, peak, last])
-    return draw.random((3, 2, 4, texts)) < means[:, None]
+    return draw.random((6, 3, 4, texts)) < means[:, None]
 
 
 def test_a_fall_is_judged_on_other_texts_than_those_that_choose_the_peak() -> None:

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 
 import attndyn
 from attndyn.errors import RunError, UserError
-from attndyn.measures.verdicts import resampled
+from attndyn.measures.estimates import interval
 from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics
 from attndyn.studies.salient_names import (
@@ -130,7 +130,7 @@ def test_differences_are_over_gold_runs_and_seeds_as_well_as_texts(
 ) -> None:
     first, fourth = (each.astype(float) for each in first_and_fourth)
     apart = np.stack([fourth - first[:, [u]] for u in range(2)], axis=2)  # [gold, other, uniform, text]
-    wanted = resampled(apart)
+    wanted = interval(apart)
     found = [value(finished, SUMMARY, f"A(α, β) minus A(α, β_uf) {end}") for end in ("low", "high")]
     assert found == pytest.approx(wanted)
     seeds = study.seeds_of(UNIFORM)
@@ -142,7 +142,7 @@ def test_differences_are_over_gold_runs_and_seeds_as_well_as_texts(
         for proxy in study.seeds_of(PROXY)
     ]  # fmt: skip
     found = [value(finished, SUMMARY, f"A(β_log, β_uf) minus A(β_px, β_uf) {end}") for end in ("low", "high")]
-    assert found == pytest.approx(resampled(np.array(gap)))
+    assert found == pytest.approx(interval(np.array(gap)))
 
 
 def test_influence_other_seeds_and_the_proxy_looked_up(finished: Run, study: SalientWords) -> None:
@@ -154,7 +154,7 @@ def test_influence_other_seeds_and_the_proxy_looked_up(finished: Run, study: Sal
     pair = np.array([agreeing(alphas[0], alphas[1]), agreeing(alphas[1], alphas[0])], dtype=float)
     assert value(finished, SUMMARY, "A(α, α of another seed)") == pytest.approx(pair.mean())
     ends = [value(finished, SUMMARY, f"A(α, α of another seed) {end}") for end in ("low", "high")]
-    assert ends == pytest.approx(resampled(pair))
+    assert ends == pytest.approx(interval(pair))
     looked_up = [
         slow_agreement(betas(finished, study, seed)[-1], proxy_votes(finished, study, proxy))
         for proxy in study.seeds_of(PROXY)

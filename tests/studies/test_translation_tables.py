@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import kendalltau
 
 import attndyn
+from attndyn.measures.estimates import interval
 from attndyn.measures.translation import bleu
-from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_JUDGED, resampled
+from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_JUDGED
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies import find
 from attndyn.studies.translation_claims import Judge
@@ -165,9 +166,9 @@ def test_the_difference_draws_every_set_of_runs(part: Pairs, metrics: Metrics) -
     every = np.array([[[s - u for u in us] for s in ss] for ss, us in zip(shaped, under, strict=True)])
     assert every.shape[:3] == (3, 3, 2)
     low, high = (value(metrics, "summary", f"{SHAPED} {end}") for end in ("low", "high"))
-    assert (low, high) == pytest.approx(resampled(every, part.sentence), abs=1e-6)
+    assert (low, high) == pytest.approx(interval(every, part.sentence), abs=1e-6)
     assert (low, high) != pytest.approx(
-        resampled(np.nanmean(shaped, axis=1) - under.mean(axis=1), part.sentence), abs=1e-6
+        interval(np.nanmean(shaped, axis=1) - under.mean(axis=1), part.sentence), abs=1e-6
     )
 
 

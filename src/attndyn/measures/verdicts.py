@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    import numpy as np
+from typing import NamedTuple
 
 LEVEL = 0.05
 FEWEST = 10
@@ -108,76 +104,6 @@ def by_margin(interval: Interval, margin: float) -> str:
 def by_majority(interval: Interval) -> str:
     """Of a share: holds above one half, differs below it."""
     return by_sign(Interval(interval.low - 0.5, interval.high - 0.5))
-
-
-def resampled(values: np.ndarray, groups: np.ndarray | None = None, resamples: int = 1000) -> Interval:
-    """Bootstrap interval of the mean of an array whose last axis is the examples and whose other axes are seeds: each
-    axis is drawn anew, so that the interval is over seeds and examples. NaN counts as missing. It repeats itself.
-    `groups` is the group of each example: examples that depend on each other are drawn a whole group at a time."""
-    import numpy as np
-
-    known = ~np.isnan(values)
-    sums, counts = np.where(known, values, 0), known.astype(np.float64)
-    if groups is not None:
-        sums, counts = (np.apply_along_axis(lambda row: np.bincount(groups, row), -1, each) for each in (sums, counts))
-    return spread(resampled_ratios(sums, counts, resamples))
-
-
-def resampled_ratios(sums: np.ndarray, counts: np.ndarray, resamples: int = 1000, stream: int = 1) -> np.ndarray:
-    """Σ sums / Σ counts of [seed …, example] in each resample. Those of two scorings of the same examples belong
-    together: their difference is that of one resample. Seeds that have nothing to do with each other are drawn from
-    different streams."""
-    import numpy as np
-
-    *seeds, examples = sums.shape
-    weights = _drawn(examples, resamples)
-    sums, counts = (each.reshape(-1, examples) @ weights for each in (sums, counts))  # [seed, resample]
-    random = np.random.Generator(np.random.PCG64(stream))
-    times = np.ones((1, resamples))
-    for n in seeds:
-        times = (times[:, None] * _times(random, n, resamples)).reshape(-1, resamples)
-    totals = (times * counts).sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((times * sums).sum(axis=0) / totals)
-
-
-def resampled_sums(values: np.ndarray, resamples: int = 1000) -> np.ndarray:
-    """Σ over the examples of [example, number] in each resample of the examples, the same ones as everywhere here."""
-    return _drawn(len(values), resamples).T @ values
-
-
-def mean_of_resampled(scores: np.ndarray, stream: int = 1) -> np.ndarray:
-    """The mean over the seeds of [seed, resample], with the seeds drawn anew in each resample."""
-    import numpy as np
-
-    random = np.random.Generator(np.random.PCG64(stream))
-    return np.asarray((_times(random, *scores.shape) * scores).mean(axis=0))
-
-
-def spread(draws: np.ndarray) -> Interval:
-    """The interval that resamples span; those in which nothing was known are left out. NaN if that is all."""
-    import numpy as np
-
-    if np.isnan(draws).all():
-        return Interval(math.nan, math.nan)
-    low, high = np.nanquantile(draws, [LEVEL / 2, 1 - LEVEL / 2])
-    return Interval(float(low), float(high))
-
-
-def _times(random: np.random.Generator, n: int, resamples: int) -> np.ndarray:
-    """How often each of n seeds is drawn: [seed, resample]."""
-    import numpy as np
-
-    return random.multinomial(n, np.full(n, 1 / n), size=resamples).T
-
-
-@cache
-def _drawn(examples: int, resamples: int) -> np.ndarray:
-    """How often each example is drawn: [example, resample]."""
-    import numpy as np
-
-    random = np.random.Generator(np.random.PCG64(0))
-    return random.multinomial(examples, np.full(examples, 1 / examples), size=resamples).T.astype(np.float64)
 
 
 def all_of(found: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attndyn.measures import verdicts
+from attndyn.measures import estimates
 from attndyn.measures.alignment import links, tally, word_links
 from attndyn.store.metrics import Row
 from attndyn.studies.alignment_names import (
@@ -39,7 +39,6 @@ from attndyn.studies.translation_part import PASSES, Pairs
 from attndyn.theory.ibm1 import Ibm1, ibm1
 
 if TYPE_CHECKING:
-    from attndyn.measures.verdicts import Interval
     from attndyn.tasks.aligned import AlignedExamples
 
 DRAWS = 20
@@ -219,13 +218,10 @@ class Tables:
         total = counts.sum(axis=(0, 1, 2))
         if not total[1] or not total[3]:
             return  # it had none of the links, or all
-        draws = [verdicts.resampled_ratios(counts[..., n], counts[..., n + 1]) for n in (0, 2)]
-        shares = total[0] / total[1], total[2] / total[3]
-        yield Row(SUMMARY, 0, 0, "found of known links", float(shares[0]))
-        yield Row(SUMMARY, 0, 0, "found of other links", float(shares[1]))
-        yield from spread(
-            "found of known minus other links", shares[0] - shares[1], verdicts.spread(draws[0] - draws[1])
-        )
+        had, others = (estimates.ratio(counts[..., n], counts[..., n + 1], 0.0, 1.0) for n in (0, 2))
+        yield Row(SUMMARY, 0, 0, "found of known links", had.value)
+        yield Row(SUMMARY, 0, 0, "found of other links", others.value)
+        yield from spread("found of known minus other links", had.minus(others, same_runs=True))
 
     def _order(self) -> Iterator[Row]:
         """Pairs of source positions that α_IBM and β_IBM order differently, in words."""
@@ -247,26 +243,24 @@ def aer(tallies: np.ndarray) -> np.ndarray:
     return np.asarray(1 - (hit_sure + hit) / (found + sure))
 
 
-def drawn(tallies: np.ndarray, stream: int = 1) -> np.ndarray:
-    """The AER of [seed, pair, 4] in each resample of seeds and pairs."""
+def estimated(tallies: np.ndarray) -> estimates.Estimate:
+    """The AER of [seed, pair, 4], over seeds and pairs."""
     found, sure, hit_sure, hit = np.moveaxis(tallies.astype(np.float64), -1, 0)
-    return 1 - verdicts.resampled_ratios(hit_sure + hit, found + sure, stream=stream)
+    return estimates.ratio(found + sure - hit_sure - hit, found + sure, 0.0, 1.0)
 
 
 def entry(name: str, tallies: np.ndarray) -> Iterator[Row]:
     """AER with its interval, precision and recall of [seed, pair, 4]."""
     found, sure, hit_sure, hit = tallies.sum(axis=(0, 1))
-    yield from spread(f"AER of {name}", float(aer(tallies.sum(axis=(0, 1)))), verdicts.spread(drawn(tallies)))
+    yield from spread(f"AER of {name}", estimated(tallies))
     yield Row(SUMMARY, 0, 0, f"precision of {name}", float(hit / found) if found else float("nan"))
     yield Row(SUMMARY, 0, 0, f"recall of {name}", float(hit_sure / sure))
 
 
 def difference(name: str, first: np.ndarray, second: np.ndarray, same_runs: bool = False) -> Iterator[Row]:
-    apart = aer(first.sum(axis=(0, 1))) - aer(second.sum(axis=(0, 1)))
-    draws = drawn(first) - drawn(second, stream=1 if same_runs else 2)
-    yield from spread(f"AER of {name}", float(apart), verdicts.spread(draws))
+    yield from spread(f"AER of {name}", estimated(first).minus(estimated(second), same_runs))
 
 
-def spread(name: str, value: float, interval: Interval) -> Iterator[Row]:
-    for ending, number in (("", value), (" low", interval.low), (" high", interval.high)):
+def spread(name: str, found: estimates.Estimate) -> Iterator[Row]:
+    for ending, number in (("", found.value), (" low", found.interval.low), (" high", found.interval.high)):
         yield Row(SUMMARY, 0, 0, name + ending, float(number))

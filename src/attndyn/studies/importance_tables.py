@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from attndyn.measures.verdicts import resampled
+from attndyn.measures.estimates import interval
 from attndyn.store.metrics import Row
 from attndyn.studies.explained import BEST, BILSTM, SUMMARY
 from attndyn.studies.explained_read import Ranks, evaluated_texts, few_of, left_out, ranks, read
@@ -74,7 +74,7 @@ def _of_condition(study: FeatureImportance, condition: Condition, run: Run, devi
 
 def bounds(name: str, values: np.ndarray) -> Iterator[Row]:
     """The interval of a mean over seeds and texts."""
-    for end, value in zip(("low", "high"), resampled(values), strict=True):
+    for end, value in zip(("low", "high"), interval(values), strict=True):
         yield Row(SUMMARY, 0, 0, f"{name} {end}", value)
 
 

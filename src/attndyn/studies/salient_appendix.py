@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from torch import Tensor
 
-from attndyn.measures.verdicts import resampled
+from attndyn.measures.estimates import interval
 from attndyn.store.metrics import Row
 from attndyn.studies.read_part import highest
 from attndyn.studies.salient_columns import Columns
@@ -121,7 +121,7 @@ def rise_and_fall(found: np.ndarray, steps: list[int]) -> Iterator[Row]:
     chosen = found[..., ::2]
     judged = (found[..., 1::2] if several else found).astype(np.float64)
     peak = int(chosen.mean(axis=(0, 1, 3)).argmax())
-    fall = resampled(judged[:, :, peak] - judged[:, :, -1])
+    fall = interval(judged[:, :, peak] - judged[:, :, -1])
     numbers = {
         f"peak step of {RISE}": steps[peak],
         f"peak of {RISE}": judged[:, :, peak].mean(),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attndyn.measures.verdicts import resampled
+from attndyn.measures import estimates
 from attndyn.store.metrics import Row
 from attndyn.studies.read_part import highest, means
 from attndyn.studies.salient_names import LAST, SUMMARY
@@ -14,7 +14,7 @@ from attndyn.studies.salient_names import LAST, SUMMARY
 
 def entry(table: str, name: str, values: np.ndarray, chance: np.ndarray) -> Iterator[Row]:
     """The mean of [seed …, text] with its interval, and that of its distance from chance."""
-    above = resampled(values - chance)
+    above = estimates.interval(values - chance)
     yield from spread(table, name, values)
     yield Row(table, 0, 0, f"{name} above low", above.low)
     yield Row(table, 0, 0, f"{name} above high", above.high)
@@ -22,7 +22,7 @@ def entry(table: str, name: str, values: np.ndarray, chance: np.ndarray) -> Iter
 
 def spread(table: str, name: str, values: np.ndarray, judged: np.ndarray | None = None) -> Iterator[Row]:
     """The mean of [seed …, text] with its interval, for which every axis is drawn anew; or that of others."""
-    interval = resampled((values if judged is None else judged).astype(np.float64))
+    interval = estimates.interval((values if judged is None else judged).astype(np.float64))
     for ending, number in (("", means(values.ravel())), (" low", interval.low), (" high", interval.high)):
         yield Row(table, 0, 0, name + ending, float(number))
 

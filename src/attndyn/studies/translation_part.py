@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attndyn.measures.estimates import interval
 from attndyn.measures.translation import scorer
-from attndyn.measures.verdicts import resampled
 from attndyn.store.metrics import Row
 from attndyn.studies.read_part import ReadPart
 from attndyn.studies.translation_names import LINEAR, PROXY, STANDARD, UNIFORM
@@ -120,7 +120,7 @@ class Pairs(ReadPart):
 
     def entry(self, table: str, name: str, values: np.ndarray) -> Iterator[Row]:
         """The mean of [run …, row] with its interval, and that of its distance from chance."""
-        spread, above = (resampled(each, self.sentence) for each in (values, values - self.chance))
+        spread, above = (interval(each, self.sentence) for each in (values, values - self.chance))
         for ending, number in (
             ("", np.nanmean(values)), (" low", spread.low), (" high", spread.high),
             (" above low", above.low), (" above high", above.high),

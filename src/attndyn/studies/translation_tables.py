@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from attndyn.measures import verdicts
+from attndyn.measures import estimates
 from attndyn.measures.agreement import xi
 from attndyn.measures.translation import counts, of_counts
 from attndyn.store.metrics import Row
@@ -187,7 +187,7 @@ class Columns:
             for name, scoring in zip(RANKS, SCORINGS, strict=True):
                 best = np.stack([highest(found) for found in self.of_gold(taus, scoring, measure)])
                 apart = np.stack([chosen_apart(found, groups) for found in self.of_gold(taus, scoring, measure)])
-                interval = verdicts.resampled(apart, groups)
+                interval = estimates.interval(apart, groups)
                 for ending, number in (
                     ("", means(best.ravel())), (" low", interval.low), (" high", interval.high),
                     (" undefined", np.isnan(best).sum()),
@@ -198,19 +198,18 @@ class Columns:
 def linear_apart(part: Pairs) -> Iterator[Row]:
     """The mean BLEU of the runs with a linear head minus that of the standard runs, each run at its best checkpoint;
     the interval is over runs and pairs."""
-    means, draws = [], []
-    for stream, condition in enumerate((LINEAR, STANDARD), start=1):
+    means = []
+    for condition in (LINEAR, STANDARD):
         scores, drawn = [], []
         for seed in part.study.seeds_of(condition):
             along = [part.bleu[condition, seed, step] for step in part.steps]
             scores.append(max(along))
             best = part.steps[along.index(max(along))]
-            sums = verdicts.resampled_sums(counts(part.translations(condition, seed, best), part.references))
+            sums = estimates.resampled_sums(counts(part.translations(condition, seed, best), part.references))
             drawn.append([of_counts(total) for total in sums])
-        means.append(np.mean(scores))
-        draws.append(verdicts.mean_of_resampled(np.array(drawn), stream))
-    interval = verdicts.spread(draws[0] - draws[1])
-    for ending, number in (("", means[0] - means[1]), (" low", interval.low), (" high", interval.high)):
+        means.append(estimates.of_runs(scores, np.array(drawn)))
+    apart = means[0].minus(means[1])
+    for ending, number in (("", apart.value), (" low", apart.interval.low), (" high", apart.interval.high)):
         yield Row(SUMMARY, 0, 0, LINEAR_APART + ending, float(number))
 
 
