@@ -51,6 +51,15 @@ def test_the_table_of_results_shows_what_is_recorded() -> None:
     assert (RESULTS / "README.md").read_text(encoding="utf-8") == script("record").listed()
 
 
+def test_what_is_said_of_the_recorded_intervals_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    script("wider").main()
+    first, *others = capsys.readouterr().out.splitlines()
+    stay, every = (int(word) for word in first.split()[:3:2])
+    text = (RESULTS / "README.md").read_text(encoding="utf-8")
+    assert f"Of the {every} verdicts whose interval leaves 0" in text
+    assert f"out, {stay} would stand even so; the other {len(others)} may" in text
+
+
 def test_what_a_run_needs_is_packed_although_the_run_itself_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,62 @@
+"""Which recorded verdicts need their interval over runs as it was: python docs/results/wider.py
+
+The recorded intervals over runs and examples are those of a bootstrap over both, which is too narrow where runs are
+few; attndyn now takes Student's over the runs (docs/measures.md). How much of a recorded interval comes from the runs is not
+kept, but at most it is all of it, and of the smallest set of runs. This widens each so far, and names the verdicts that
+would then no longer be decided by it. In truth the examples have a part in every interval, and fewer would change.
+"""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+from scipy.stats import t
+
+HERE = Path(__file__).resolve().parent
+SALIENT = {
+    "S-02": 6, "S-08": 3, "S-09": 2, "S-10": 3, "S-13": 3, "S-15": 2, "S-27": 3, "S-36": 3, "S-37": 6, "S-53": 3,
+    "S-54": 6, "S-57": 2, "B-14": 3, "O-07": 3,
+}  # fmt: skip
+TRANSLATION = {"S-02": 4, "S-08": 2, "S-09": 2, "S-10": 2, "S-32": 2, "S-53": 2, "B-14": 2}
+ALIGNMENT = {"A-03": 2, "A-04": 3, "A-05": 2, "A-06": 2, "A-07": 3}
+EXPLAINED = dict.fromkeys(("J-01", "J-02", "J-03", "O-01", "O-04", "S-37", "W-02", "W-04"), 8)
+RUNS = {
+    "salient-words": SALIENT, "word-translation": TRANSLATION, "attention-as-alignment": ALIGNMENT,
+    "feature-importance": EXPLAINED, "counterfactual-attention": EXPLAINED, "deceptive-attention": EXPLAINED,
+}  # fmt: skip
+"""Study → claim → the runs in the smallest set that its interval is over."""
+
+
+def factor(runs: int) -> float:
+    """Student's half-width over that of a bootstrap of so many runs."""
+    return float(t.ppf(0.975, runs - 1)) / 1.96 * math.sqrt(runs / (runs - 1))
+
+
+def decided() -> list[tuple[str, str, bool]]:
+    """(folder, claim, whether the interval still leaves 0 out) of each decided claim whose interval leaves it out."""
+    found = []
+    for path in sorted(HERE.glob("*/claims.json")):
+        study = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))["study"]
+        for claim in json.loads(path.read_text(encoding="utf-8")):
+            runs = RUNS.get(study, {}).get(claim["id"])
+            if runs is None or claim["interval"] is None or claim["verdict"] not in ("holds", "differs"):
+                continue
+            low, high = claim["interval"]
+            if low > 0 or high < 0:
+                nearest = min(abs(low), abs(high))
+                found.append((path.parent.name, claim["id"], nearest > (factor(runs) - 1) * (high - low) / 2))
+    return found
+
+
+def main() -> None:
+    every = decided()
+    kept = sum(stays for _, _, stays in every)
+    print(f"{kept} of {len(every)} verdicts whose interval leaves 0 out would still leave it out; the others:")
+    for folder, claim, stays in every:
+        if not stays:
+            print(f"  {folder}: {claim}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
