@@ -1,9 +1,10 @@
 """Which recorded verdicts need their interval over runs as it was: python docs/results/wider.py
 
 The recorded intervals over runs and examples are those of a bootstrap over both, which is too narrow where runs are
-few; attndyn now takes Student's over the runs (docs/measures.md). How much of a recorded interval comes from the runs is not
-kept, but at most it is all of it, and of the smallest set of runs. This widens each so far, and names the verdicts that
-would then no longer be decided by it. In truth the examples have a part in every interval, and fewer would change.
+few; attndyn now takes Student's over the runs (docs/measures.md). How much of a recorded interval comes from the runs
+is not kept, but at most it is all of it, and of the smallest set of runs. This widens each so far, and names the
+verdicts that would then no longer be decided by it. In truth the examples have a part in every interval, and fewer
+would change.
 """
 
 import json
