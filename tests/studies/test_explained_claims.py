@@ -84,6 +84,19 @@ def test_both_gaps_decide(ends: tuple[float, float], verdict: str) -> None:
     assert found["J-03"].interval == ends
 
 
+def test_few_texts_and_a_single_seed_decide_nothing() -> None:
+    enough = {id: one.verdict for id, one in judged(importance()).items()}
+    assert {"holds", "differs"} <= set(enough.values())
+    few = judged(importance(), FeatureImportance(evaluation=9))
+    assert {id: one.verdict for id, one in few.items()} == {
+        id: "inconclusive" if verdict in ("holds", "differs") else verdict for id, verdict in enough.items()
+    }
+    assert few["J-03"].why == "fewer than 10 test texts read (9)"
+    assert judged(importance(), FeatureImportance(evaluation=10))["J-03"].verdict == enough["J-03"] == "holds"
+    one = judged(importance(), FeatureImportance(seeds=1))["J-03"]
+    assert (one.verdict, one.why) == ("inconclusive", "one seed")
+
+
 @pytest.mark.parametrize(
     ("ends", "verdict"), [((0.51, 0.6), "holds"), ((0.2, 0.3), "differs"), ((0.4, 0.6), "inconclusive")]
 )
@@ -332,6 +345,8 @@ def test_against_influence(tau: tuple[float, float], verdict: str) -> None:
     found = decided(deceit(tau=tau))["O-04"]
     assert (found.verdict, found.measured) == (verdict, f"τ {tau[0] + 0.01:.3f} at λ 0.1, 0.300 before")
     assert decided(deceit(tau=tau, seeds=0.65))["O-04"].verdict == "inconclusive"
+    alone = decided(deceit(tau=tau), replace(DECEIT, adversaries=1))["O-04"]
+    assert (alone.verdict, alone.why) == ("inconclusive", "one adversary" if verdict != "inconclusive" else "")
     lost = deceit({0.001: (0.75,) * 3, 0.01: (0.76,) * 3, 0.1: (0.7,) * 3}, tau=tau)
     assert "at λ 0.01" in decided(lost)["O-04"].measured  # none keeps the accuracy: the one that keeps most
 
