@@ -9,7 +9,7 @@ from attndyn import plan as module
 from attndyn.measures.readings import Answers
 from attndyn.models import Seq2Seq, Uniform
 from attndyn.models.rules import NoContext
-from attndyn.plan import Needs, Replica, Room, Unit, listed, plan, room_for
+from attndyn.plan import READ, Needs, Replica, Room, Unit, effort, listed, plan, room_for
 from attndyn.tasks import Iid, Permutations, PermutedCopy, Subsets
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.loop import Trainer
@@ -123,6 +123,13 @@ def test_a_unit_of_one_condition_is_that_condition() -> None:
     unit = Unit((Replica(rates, 3, 3), Replica(rates, 1, 1)))
     assert unit.condition == replace(rates, optimiser=Adam(lr=(4.0, 2.0), frozen=((), ("a",))))
     assert Unit((Replica(rates, 1, 1),)).condition.optimiser == Adam(lr=2.0, frozen=("a",))
+
+
+def test_a_reading_of_many_examples_counts_as_many_steps() -> None:
+    readings = (Answers(every=4, at=(1,)), Answers(every=4, on="train"))
+    one = replace(HARD, steps=6, batch=10, evaluation=1000, readings=readings)
+    each = round(READ * 100)
+    assert effort(one) == [2 * each, 1 + 3 * each, 2 + 3 * each, 3 + 3 * each, 4 + 5 * each, 5 + 5 * each, 6 + 7 * each]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

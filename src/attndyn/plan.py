@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ CHUNK = 16
 """Replicas trained side by side on a CPU; at paper scale one save of them takes 260 MB."""
 SIDE_BY_SIDE = 3
 """Units trained at the same time on a GPU."""
+READ = 0.5
+"""What it takes to read an example, of what it takes to train on one; about. For estimates of time only."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,17 @@ class Unit:
 
 
 Chunk = list[Unit]
+
+
+@cache
+def effort(condition: Condition) -> list[int]:
+    """Of a replica up to each step, in steps of training: readings of thousands of texts take as long as many."""
+    found, total = [], 0.0
+    for step in range(condition.steps + 1):
+        parts = {reading.on for reading in condition.readings if reading.due(step, condition.steps)}
+        total += (step > 0) + READ * len(parts) * condition.evaluation / condition.batch
+        found.append(round(total))
+    return found
 
 
 class Needs(NamedTuple):

@@ -45,7 +45,7 @@ class AttentionAsAlignment(TranslationStudy):
     pairs_are: ClassVar[str] = "gold pairs"
     demo: ClassVar[dict[str, Any]] = {
         "corpus": "tatoeba-cipher", "source_language": "en", "target_language": "cipher", "vocabulary": 1200,
-        "seeds": 3, "uniform": 2, "steps": 800, "batch": 24, "lr": 3e-3, "hidden": 48, "dropout": 0.1, "every": 100,
+        "seeds": 3, "uniform": 4, "steps": 800, "batch": 24, "lr": 3e-3, "hidden": 48, "dropout": 0.1, "every": 100,
         "early": (50, 150, 250, 350, 450), "evaluation": 50, "beams": 1, "cut": 30, "epochs": 15,
     }  # fmt: skip
 

@@ -56,7 +56,7 @@ class DeceptiveAttention(Explained):
     statements = STATEMENTS
     weights_stay: ClassVar[bool] = True
     demo: ClassVar[dict[str, Any]] = FeatureImportance.demo | {
-        "lambdas": (0.001, 0.01, 0.1), "adversaries": 2, "reversed": 1, "adversary_epochs": 4, "guides": 2,
+        "lambdas": (0.001, 0.01, 0.1), "adversaries": 4, "reversed": 1, "adversary_epochs": 4, "guides": 2,
     }  # fmt: skip
 
     lambdas: tuple[float, ...] = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)

@@ -77,7 +77,7 @@ class FeatureImportance(Explained):
     statements = STATEMENTS
     weights_stay: ClassVar[bool] = True
     demo: ClassVar[dict[str, Any]] = {
-        "seeds": 3, "averages": 2, "epochs": 3, "width": 48, "hidden": 24, "evaluation": 600,
+        "seeds": 4, "averages": 2, "epochs": 3, "width": 48, "hidden": 24, "evaluation": 600,
     }  # fmt: skip
 
     def conditions(self) -> Iterator[Condition]:

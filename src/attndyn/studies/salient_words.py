@@ -63,7 +63,7 @@ class SalientWords(Study):
     source: ClassVar[str] = "Snell et al., arXiv 2103.07601, sections 2.4, 3, 5.1, A.4 to A.10; tables 1, 2, 4, 6, 8-10"
     statements = STATEMENTS
     demo: ClassVar[dict[str, Any]] = {
-        "seeds": 3, "uniform": 2, "blog": 2, "proxies": 1, "steps": 400, "width": 48, "hidden": 48, "evaluation": 400,
+        "seeds": 4, "uniform": 4, "blog": 2, "proxies": 1, "steps": 400, "width": 48, "hidden": 48, "evaluation": 400,
         "every": 100, "early": (10, 25, 50, 75), "epochs": 15, "proxy_lr": 1e-3,
     }  # fmt: skip
 
