@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
 from collections.abc import Sequence
@@ -25,11 +26,11 @@ BESIDE = ", beside its text"
 
 def own_files(study: Study) -> dict[str, list[str]]:
     """The settings that name files of one's own; those of known corpora have checksums."""
-    found = {}
+    found, known = {}, {*CORPORA, *SHORT, *MADE_HERE}
     for setting in SETTINGS:
         value = getattr(study, setting, None)
         names = [value] if isinstance(value, str) else value if isinstance(value, tuple) else ()
-        own = [name for name in names if name and not {name} & {*CORPORA, *SHORT, *MADE_HERE}]
+        own = [name for name in names if isinstance(name, str) and name and name not in known]
         if own:
             found[setting] = own
     return found
@@ -63,7 +64,7 @@ def found_again(study: Study, folder: Path, info: dict[str, Any]) -> Study:
 
 def exists(path: Path) -> bool:
     """Whether there is a file, a folder, or one whose name begins so: data/mine for data/mine.de and data/mine.en."""
-    return path.exists() or any(path.parent.glob(f"{path.name}.*"))
+    return path.exists() or any(path.parent.glob(f"{glob.escape(path.name)}.*"))
 
 
 def content_of(study: Study) -> dict[str, str]:
