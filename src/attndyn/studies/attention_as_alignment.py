@@ -7,7 +7,7 @@ says how) and scored by the alignment error rate, beside the bag-of-words proxy 
 Model, training and proxy are those of `word-translation`.
 Paper scale: Europarl German-English, 128 pairs with gold links, 20 epochs. Demo scale: English sentences that ship and
 their own cipher with local reordering (`tasks/cipher.py`), whose links are exact.
-Cost: demo 81 s on two cores.
+Cost: demo a minute and a half on two cores.
 """
 
 from __future__ import annotations

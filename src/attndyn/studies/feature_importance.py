@@ -4,7 +4,7 @@ Source: Jain and Wallace 2019, §4.1, and their program. Kendall's τ of attenti
 held still) and with leaving out, in every test text over its words; the same for a model that reads each word for
 itself, where attention has nothing to mix. Follows the program in what the text leaves open; docs/feature-importance.md
 says where it does not.
-Cost: demo 18 s on two cores.
+Cost: demo 13 s on two cores.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ under really given attention, where the author's program recomputed it (their `f
 Differs from the program: the checkpoint is chosen on validation sentences (there: on the test sentences), padding is
 masked (`--unmasked` trains the other variant beside), word vectors are GloVe's 100 numbers and no character n-grams,
 and sentences of a batch are of about one length.
-Cost: demo a minute and a half on two cores; paper is for a GPU.
+Cost: demo 40 s to a minute on two cores; paper is for a GPU.
 """
 
 from __future__ import annotations
