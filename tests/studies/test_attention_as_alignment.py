@@ -264,6 +264,9 @@ def test_few_gold_pairs_decide_nothing_but_an_identity(run: attndyn.Run) -> None
         assert [found[id].verdict for id in ("A-01", "A-02", "A-03")] == [verdict] * 3
         assert ("fewer than 10 gold pairs read (9)" in found["A-05"].why) == (pairs == 9)
         assert found["S-33"].verdict == HOLDS
+    one = dict(Judge(find("attention-as-alignment").at("demo", uniform=1), Metrics(to_table(made))).all())
+    assert (one["A-03"].verdict, one["A-03"].why) == (INCONCLUSIVE, "one run under uniform attention")
+    assert one["A-02"].verdict == HOLDS
 
 
 def test_impossible_settings() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies.base import Judgement
-from attndyn.studies.salient_claims import Judge
+from attndyn.studies.salient_claims import OF_UNIFORM, Judge
 from attndyn.studies.salient_names import (
     BLOG,
     CODE,
@@ -227,6 +227,16 @@ def test_a_curve_of_two_checkpoints_has_no_peak_inside() -> None:
         judged({(UNIFORM, "A(α, β_uf)"): [[0.1, 0.3, 0.2]] * 3, **between(FALL, -0.02, 0.0)})["S-53"].verdict
         == "differs"
     )
+
+
+def test_one_run_under_uniform_attention_stands_for_no_others() -> None:
+    made = {(UNIFORM, name): [[0.1, 0.3, 0.5, 0.3]] for name in ("A(α, β_uf)", "accuracy", "loss")}
+    alone = published()
+    rows = {key: value for key, value in alone.items() if key not in made} | made
+    found, whatever = dict(Judge(STUDY, metrics(rows)).all()), judged()
+    changed = {id for id in found if found[id].verdict != whatever[id].verdict}
+    assert changed == {*OF_UNIFORM}
+    assert found["S-08"].why == "one run under uniform attention"
 
 
 def test_two_checkpoints_always_rise_or_fall_together() -> None:

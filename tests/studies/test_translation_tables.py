@@ -207,6 +207,19 @@ def test_nine_pairs_decide_nothing_but_what_holds_for_any(run: attndyn.Run) -> N
     assert any("fewer than 10 pairs read (9)" in claim["why"] for claim in run.claims)
 
 
+def test_one_run_under_uniform_attention_stands_for_no_others(run: attndyn.Run) -> None:
+    table = TABLES["valid", "accuracy"]
+    known = {(table, f"{COLUMNS[0]} {end}"): 0.99 for end in ("low", "high")} | {("summary", "pairs"): 100.0}
+    rows = [row for row in (Row(**row) for row in run.metrics.to_pylist()) if (row.condition, row.metric) not in known]
+    made = Metrics(to_table([*rows, *(Row(of, 0, 0, name, value) for (of, name), value in known.items())]))
+    settings = {name: value for name, value in TINY.items() if name != "uniform"}
+    for uniform, verdict in ((2, HOLDS), (1, INCONCLUSIVE)):
+        found = dict(Judge(find("word-translation").at("demo", uniform=uniform, **settings), made).all())
+        assert found["S-08"].verdict == verdict
+        assert ("one run under uniform attention" in found["S-08"].why) == (uniform == 1)
+        assert found["S-49"].verdict == HOLDS
+
+
 def judge(rows: list[Row], **settings: int) -> Judge:
     study = SimpleNamespace(seeds=2, linear=settings.get("linear", 1))
     return Judge(study, Metrics(to_table(rows)))  # type: ignore[arg-type]

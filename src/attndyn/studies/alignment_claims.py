@@ -37,6 +37,9 @@ LEAST = 0.05
 ALIKE = 0.05
 """Two dictionaries align equally well if their AER differs by less."""
 
+OF_UNIFORM = ("A-03", "A-05", "A-06")
+"""What is over the runs under uniform attention."""
+
 
 def _own(id: str, statement: str, rule: str) -> Statement:
     return Statement(id=id, source="this study", statement=statement, published=OWN, rule=rule)
@@ -135,6 +138,8 @@ class Judge:
         """All but an identity is measured on gold pairs."""
         pairs = self.value("pairs")
         for id, judgement in self._all():
+            if id in OF_UNIFORM:
+                judgement = judgement.over(self.study.uniform, "under uniform attention")
             yield id, judgement if id == "S-33" else judgement.on(pairs, "gold pairs")
 
     def _all(self) -> Iterator[tuple[str, Judgement]]:

@@ -58,6 +58,10 @@ class Judgement:
         why = f"{checkpoints} checkpoints: none between the ends"
         return self if checkpoints >= CHECKPOINTS else self.undecided(why)
 
+    def over(self, runs: int, what: str) -> Judgement:
+        """What is left of it if it is over so many runs of a kind: how far runs differ cannot be told from one."""
+        return self if runs > 1 else self.undecided(f"one run {what}")
+
     def undecided(self, why: str) -> Judgement:
         """What is left of it if it cannot be decided."""
         if self.verdict not in (HOLDS, DIFFERS):

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 OF_ANSWERS = ("S-07", "S-11", "S-12", "B-09", "O-02")
 """What is decided by loss and accuracy."""
+OF_UNIFORM = ("S-08", "S-09", "S-10", "S-13", "S-15", "S-27", "S-36", "S-53", "S-57", "B-14", "O-07")
+"""What is over the runs under uniform attention."""
 
 
 class Judge:
@@ -84,7 +86,10 @@ class Judge:
     def all(self) -> Iterator[tuple[str, Judgement]]:
         """What has an interval is measured on texts: it is over them, or over runs of what was read on them."""
         valid, one_label = (self.value(SUMMARY, name) for name in ("evaluation examples", "most frequent class"))
+        uniform = len(self.metrics.curves(UNIFORM, "accuracy").replicas)
         for id, judgement in self._all():
+            if id in OF_UNIFORM:
+                judgement = judgement.over(uniform, "under uniform attention")
             if one_label == 1 and id in OF_ANSWERS:
                 judgement = judgement.undecided("all texts read have one label")
             texts = min(valid, self.value(SUMMARY, "training examples")) if id == "S-15" else valid

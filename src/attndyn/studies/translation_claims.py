@@ -44,6 +44,9 @@ PROBE, ATTENTION = "probe on link", "attention on link"
 WHATEVER_IS_READ = ("S-03", "S-19", "S-49", "S-50")
 """What is decided however few pairs are read: about the start, the model, an example, a solver."""
 
+OF_UNIFORM = ("S-08", "S-09", "S-10", "S-13", "S-14", "S-15", "S-53", "B-14")
+"""What is over the runs under uniform attention."""
+
 
 def all_or_none(found: list[bool]) -> str:
     if all(found):
@@ -69,6 +72,8 @@ class Judge:
         valid = self.value(SUMMARY, "pairs")
         for id, judgement in self._all():
             pairs = min(valid, self.value(SUMMARY, "training pairs")) if id == "S-15" else valid
+            if id in OF_UNIFORM:
+                judgement = judgement.over(self.study.uniform, "under uniform attention")
             yield id, judgement if id in WHATEVER_IS_READ else judgement.on(pairs, "pairs")
 
     def _all(self) -> Iterator[tuple[str, Judgement]]:
