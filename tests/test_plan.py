@@ -9,7 +9,7 @@ from attndyn import plan as module
 from attndyn.measures.readings import Answers
 from attndyn.models import Seq2Seq, Uniform
 from attndyn.models.rules import NoContext
-from attndyn.plan import READ, Needs, Replica, Room, Unit, effort, listed, plan, room_for
+from attndyn.plan import READ, Needs, Replica, Room, Unit, listed, plan, room_for
 from attndyn.tasks import Iid, Permutations, PermutedCopy, Subsets
 from attndyn.training.condition import Adam, Condition
 from attndyn.training.loop import Trainer
@@ -129,7 +129,9 @@ def test_a_reading_of_many_examples_counts_as_many_steps() -> None:
     readings = (Answers(every=4, at=(1,)), Answers(every=4, on="train"))
     one = replace(HARD, steps=6, batch=10, evaluation=1000, readings=readings)
     each = round(READ * 100)
-    assert effort(one) == [2 * each, 1 + 3 * each, 2 + 3 * each, 3 + 3 * each, 4 + 5 * each, 5 + 5 * each, 6 + 7 * each]
+    unit = Unit((Replica(one, 0, 0), Replica(one, 1, 1)))
+    steps = [2 * each, 1 + 3 * each, 2 + 3 * each, 3 + 3 * each, 4 + 5 * each, 5 + 5 * each, 6 + 7 * each]
+    assert unit.effort == [2 * step for step in steps]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

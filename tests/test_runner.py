@@ -19,7 +19,7 @@ from attndyn import plan as planning
 from attndyn import runner as module
 from attndyn.measures.readings import Answers, Attention, Keep, Lexical, MeanState
 from attndyn.models import Learned, Seq2Seq, Uniform
-from attndyn.plan import Replica, Unit, effort
+from attndyn.plan import Replica, Unit
 from attndyn.runner import Runner, Worker
 from attndyn.store.folder import METRICS
 from attndyn.store.metrics import Row, from_parquet
@@ -124,7 +124,7 @@ def test_progress_is_told_all_the_way(tmp_path: Path) -> None:
     told: list[tuple[int, int, int]] = []
     runner = make(tmp_path, progress=lambda done, total, seconds, rows: told.append((done, total, len(rows))))
     runner.execute()
-    whole = sum(len(one.seeds) * effort(one)[-1] for one in BOTH)
+    whole = sum(len(one.seeds) * Unit((Replica(one, 0, 0),)).effort[-1] for one in BOTH)
     assert {total for _, total, _ in told} == {whole}
     assert told[-1][0] == whole >= 4 * 10 + 2 * 7
     assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)

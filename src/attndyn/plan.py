@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -50,6 +50,16 @@ class Unit:
     def steps(self) -> int:
         return self.replicas[0].condition.steps
 
+    @cached_property
+    def effort(self) -> list[int]:
+        """Up to each step, in training steps of one replica: readings of thousands of texts take as long as many."""
+        found, total, of = [], 0.0, self.replicas[0].condition
+        for step in range(self.steps + 1):
+            parts = {reading.on for reading in of.readings if reading.due(step, self.steps)}
+            total += (step > 0) + READ * len(parts) * of.evaluation / of.batch
+            found.append(round(total) * len(self.replicas))
+        return found
+
     @property
     def condition(self) -> Condition:
         """One condition for all of its replicas."""
@@ -69,17 +79,6 @@ class Unit:
 
 
 Chunk = list[Unit]
-
-
-@cache
-def effort(condition: Condition) -> list[int]:
-    """Of a replica up to each step, in steps of training: readings of thousands of texts take as long as many."""
-    found, total = [], 0.0
-    for step in range(condition.steps + 1):
-        parts = {reading.on for reading in condition.readings if reading.due(step, condition.steps)}
-        total += (step > 0) + READ * len(parts) * condition.evaluation / condition.batch
-        found.append(round(total))
-    return found
 
 
 class Needs(NamedTuple):

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from attndyn.errors import UserError
 from attndyn.kernels.graph import Replayed
-from attndyn.plan import SIDE_BY_SIDE, Chunk, Needs, Room, Unit, effort, plan, room_for
+from attndyn.plan import SIDE_BY_SIDE, Chunk, Needs, Room, Unit, plan, room_for
 from attndyn.probes.trace import Trace
 from attndyn.process import cores, one_thread_each, stop_requests
 from attndyn.store.metrics import Row
@@ -47,7 +47,8 @@ MEMORY_SHARE = 0.5
 @runtime_checkable
 class Progress(Protocol):
     """Is told where the work stands: units of work done and in all, seconds worked, the rows so far. Also before
-    anything is done, when there are no rows."""
+    anything is done, when there are no rows. One that has a method `comparing` is told the seconds when all is trained
+    and read, and only to be compared."""
 
     def __call__(self, done: int, total: int, seconds: float, rows: Sequence[Row]) -> None: ...
 
@@ -346,10 +347,7 @@ class Runner:
             self.recorder.settle()
             now = time.monotonic()
             self.seconds += now - started
-            done = sum(
-                effort(worker.unit.replicas[0].condition)[worker.trainer.step] * len(worker.unit.replicas)
-                for worker in workers
-            )
+            done = sum(worker.unit.effort[worker.trainer.step] for worker in workers)
             self.progress(before + done, self.total, self.seconds, self.recorder.rows)
             segment = max(1, round(segment * min(2.0, SEGMENT_SECONDS / max(now - started, 1e-3))))
             if stop.is_set() or now - last_save > self.pause:
@@ -428,7 +426,7 @@ class Runner:
 
 
 def work(chunk: Chunk) -> int:
-    return sum(effort(unit.replicas[0].condition)[-1] * len(unit.replicas) for unit in chunk)
+    return sum(unit.effort[-1] for unit in chunk)
 
 
 def memory(unit: Unit, device: str, precision: Precision, beside: int) -> Needs:

@@ -139,7 +139,7 @@ class Judge:
         pairs = self.value("pairs")
         for id, judgement in self._all():
             if id in OF_UNIFORM:
-                judgement = judgement.over(self.study.uniform, "under uniform attention")
+                judgement = judgement.over(self.study.uniform, "run under uniform attention")
             yield id, judgement if id == "S-33" else judgement.on(pairs, "gold pairs")
 
     def _all(self) -> Iterator[tuple[str, Judgement]]:

@@ -50,21 +50,19 @@ class Judgement:
 
     def on(self, examples: float | int, what: str) -> Judgement:
         """What is left of it if so many examples were read: of few, nothing is decided."""
-        why = f"fewer than {FEWEST} {what} read ({examples:.0f})"
-        return self if examples >= FEWEST else self.undecided(why)
+        return self.undecided(f"fewer than {FEWEST} {what} read ({examples:.0f})" if examples < FEWEST else "")
 
     def along(self, checkpoints: int) -> Judgement:
         """What is left of it if it is about a curve with so many checkpoints: two are its ends."""
-        why = f"{checkpoints} checkpoints: none between the ends"
-        return self if checkpoints >= CHECKPOINTS else self.undecided(why)
+        return self.undecided(f"{checkpoints} checkpoints: none between the ends" if checkpoints < CHECKPOINTS else "")
 
     def over(self, runs: int, what: str) -> Judgement:
-        """What is left of it if it is over so many runs of a kind: how far runs differ cannot be told from one."""
-        return self if runs > 1 else self.undecided(f"one run {what}")
+        """What is left of it if it is over so many of these: how far they differ cannot be told from one."""
+        return self.undecided(f"one {what}" if runs < 2 else "")
 
     def undecided(self, why: str) -> Judgement:
-        """What is left of it if it cannot be decided."""
-        if self.verdict not in (HOLDS, DIFFERS):
+        """What is left of it if it cannot be decided; empty: it can."""
+        if not why or self.verdict not in (HOLDS, DIFFERS):
             return self
         return replace(self, verdict=INCONCLUSIVE, why="; ".join(filter(None, (self.why, why))))
 

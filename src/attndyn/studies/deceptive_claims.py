@@ -236,12 +236,11 @@ def _against_influence(found: Found) -> Judgement:
     near = SEEDS in found.metrics and found.at(lam, "JSD") <= max(found.values(SEEDS, "JSD"))
     before, after = (f"{one}: {LEFT_OUT}" for one in (BILSTM, adversary("adversary-base", lam)))
     interval = found.interval(after)
-    judged = Judgement(
+    return Judgement(
         measured=f"τ {found.summary(after):.3f} at λ {lam:g}, {found.summary(before):.3f} before", interval=interval,
         verdict=INCONCLUSIVE if near else by_sign(Interval(-interval.high, -interval.low)), n=found.study.adversaries,
         why="no adversary attends farther away than another seed and keeps the accuracy" if near else "",
-    )  # fmt: skip
-    return judged if found.study.adversaries > 1 else judged.undecided("one adversary")
+    ).over(found.study.adversaries, "adversary")  # fmt: skip
 
 
 def followed_accuracy(found: Found) -> np.ndarray:

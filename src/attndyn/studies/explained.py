@@ -156,8 +156,7 @@ class Explained(Study):
     def judge(self, metrics: Metrics) -> Iterator[tuple[str, Judgement]]:
         texts = min(self.evaluation, len(self.task.data.test))
         for id, judgement in self.decide(metrics):
-            enough = judgement.on(texts, "test texts")
-            yield id, enough if self.seeds > 1 else enough.undecided("one seed")
+            yield id, judgement.on(texts, "test texts").over(self.seeds, "seed")
 
     @property
     def resized(self) -> list[str]:

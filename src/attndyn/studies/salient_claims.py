@@ -89,7 +89,7 @@ class Judge:
         uniform = len(self.metrics.curves(UNIFORM, "accuracy").replicas)
         for id, judgement in self._all():
             if id in OF_UNIFORM:
-                judgement = judgement.over(uniform, "under uniform attention")
+                judgement = judgement.over(uniform, "run under uniform attention")
             if one_label == 1 and id in OF_ANSWERS:
                 judgement = judgement.undecided("all texts read have one label")
             texts = min(valid, self.value(SUMMARY, "training examples")) if id == "S-15" else valid

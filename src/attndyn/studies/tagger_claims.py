@@ -170,7 +170,7 @@ class Judge:
 
     @property
     def coarse(self) -> str:
-        """Where too little is known of how a seed breaks."""
+        """Where too little is known of how a seed breaks; empty: nowhere."""
         ends = [(self.strengths[at - 1], self.strengths[at]) for at in self.breaks[0] if at > 0]
         wide = [ends for ends in dict.fromkeys(ends) if ends[1] - ends[0] > FINE + 1e-9]
         return f"no λ between {' and between '.join(f'{low:g} and {high:g}' for low, high in wide)}" if wide else ""
@@ -297,15 +297,14 @@ class Judge:
         if seeds > 1:
             low, high = verdicts.mean_interval(shares.tolist())
             sudden = verdicts.by_sign(Interval(low - 0.5, high - 0.5))
-        judged = Judgement(
+        return Judgement(
             measured=f"{len(rows)} of {seeds} seeds break, at λ {min(at):g} to {max(at):g}, where {shares.mean():.0%} "
             f"of the loss comes at once; KL an element before {before.mean():.3f}; {two}",
             verdict=verdicts.all_of([sudden, near]),
             interval=None if interval is None else (interval.low + SAFE, interval.high + SAFE),
             n=seeds,
             why=start,
-        )
-        return judged.undecided(self.coarse) if self.coarse else judged
+        ).undecided(self.coarse)
 
     def exclusive(self) -> Judgement:
         if SEEDS not in self.metrics:
@@ -355,8 +354,8 @@ class Judge:
         why = f"λ 0: {mean_of(self.along('rank τ')[:, 0])}"
         if SEEDS in self.metrics:
             why += f", two seeds: {mean_of(self.end(SEEDS, 'rank τ'))}"
-        judged = Judgement(measured=measured, verdict=verdict, interval=interval, n=len(rows), why=why)
-        return judged.undecided(self.coarse) if self.coarse else judged
+        found = Judgement(measured=measured, verdict=verdict, interval=interval, n=len(rows), why=why)
+        return found.undecided(self.coarse)
 
     def finding(self) -> str:
         f1, last = self.end(BASE).mean(), self.strengths[-1]

@@ -73,7 +73,7 @@ class Judge:
         for id, judgement in self._all():
             pairs = min(valid, self.value(SUMMARY, "training pairs")) if id == "S-15" else valid
             if id in OF_UNIFORM:
-                judgement = judgement.over(self.study.uniform, "under uniform attention")
+                judgement = judgement.over(self.study.uniform, "run under uniform attention")
             yield id, judgement if id in WHATEVER_IS_READ else judgement.on(pairs, "pairs")
 
     def _all(self) -> Iterator[tuple[str, Judgement]]:
@@ -188,15 +188,14 @@ class Judge:
         fine = [
             bool(value >= 0.5 * best) for values in found.values() for value, best in zip(values, star, strict=True)
         ]
-        judged = Judgement(
+        start = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
+        unlearned = int((star <= start).sum())
+        why = f"{unlearned} of {len(star)} gold runs are never better than at step 0" if unlearned else ""
+        return Judgement(
             measured="; ".join(f"{name}: {percent(values)}" for name, values in found.items())
             + f"; ξ* {100 * star.min():.1f} to {100 * star.max():.1f}",
             n=len(star), verdict=all_or_none(fine),
-        )  # fmt: skip
-        start = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
-        unlearned = int((star <= start).sum())
-        why = f"{unlearned} of {len(star)} gold runs are never better than at step 0"
-        return judged.undecided(why) if unlearned else judged
+        ).undecided(why)  # fmt: skip
 
     def ranks(self, table: str) -> Judgement:
         found = "; ".join(f"{name} {self.value(table, name):.3f}" for name in RANKS)
