@@ -33,6 +33,12 @@ def test_the_command_on_record_is_still_a_command(name: str) -> None:
     assert len(needed) == {"deceptive-attention": 2, "counterfactual-attention": 1}.get(study, 0)
 
 
+def test_a_command_on_record_may_be_run_otherwise() -> None:
+    rerun, name = script("rerun"), "word-translation-tatoeba-de"
+    assert rerun.command(name, "--uniform 2")[-2:] == ["--uniform", "2"]
+    assert rerun.folders(name, "--uniform 2") != rerun.folders(name) == rerun.folders(name, "--uniform 1")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_claims_on_record_are_those_of_the_study(name: str) -> None:
     info, claims = (

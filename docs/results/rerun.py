@@ -1,7 +1,8 @@
 """Runs recorded studies again, by the commands on record: python docs/results/rerun.py [--at-once N] [--apart S] NAME …
 
-Names are folders of docs/results; `a+b` runs b after a (one that builds on the other). At most N such chains run at the
-same time, started at least S seconds after each other (each study takes half of the GPU memory that is free when it
+Names are folders of docs/results; `a+b` runs b after a (one that builds on the other). `--add NAME "--uniform 2"` puts
+words behind the command of one of them, where it is to be recorded otherwise from now on. At most N such chains run at
+the same time, started at least S seconds after each other (each study takes half of the GPU memory that is free when it
 starts). Runs lie in runs/, as always; finished ones are not run again. `--pack FILE.tar.xz` collects what
 `attndyn report` and `record.py` need, in a folder for each name, and NAME-needs-N for each run that it builds on.
 """
@@ -22,26 +23,27 @@ HEAVY = ("checkpoints", "weights", "report.html")
 """What a page is not made from."""
 
 
-def command(name: str) -> list[str]:
+def command(name: str, added: str = "") -> list[str]:
     """The words behind `attndyn run`."""
-    return shlex.split(json.loads((HERE / name / "run.json").read_text(encoding="utf-8"))["command"])[2:]
+    recorded = json.loads((HERE / name / "run.json").read_text(encoding="utf-8"))["command"]
+    return shlex.split(f"{recorded} {added}")[2:]
 
 
-def folders(name: str) -> list[Path]:
+def folders(name: str, added: str = "") -> list[Path]:
     """Of the run, and of those that it needs."""
     from attndyn.options import parse_run
     from attndyn.studies import find
     from attndyn.verbs import default_folder
 
-    study, *words = command(name)
+    study, *words = command(name, added)
     options, declared = parse_run(find(study), words)
     return [default_folder(one, options.scale) for one in (declared, *declared.needs())]
 
 
-def chain(names: list[str], begun: float, failed: list[str]) -> None:
+def chain(names: list[str], added: dict[str, str], begun: float, failed: list[str]) -> None:
     for name in names:
         started = time.monotonic()
-        words = [sys.executable, "-m", "attndyn", "run", *command(name)]
+        words = [sys.executable, "-m", "attndyn", "run", *command(name, added.get(name, ""))]
         with open(f"{name}.log", "w", encoding="utf-8") as log:
             done = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, check=False)
         now = time.monotonic()
@@ -52,11 +54,11 @@ def chain(names: list[str], begun: float, failed: list[str]) -> None:
             return
 
 
-def pack(names: list[str], path: Path) -> None:
+def pack(names: list[str], path: Path, added: dict[str, str] | None = None) -> None:
     """The runs that are needed, too: a run that fails at its last stage leaves these."""
     with tarfile.open(path, "w:xz") as tar:
         for name in names:
-            for number, folder in enumerate(folders(name)):
+            for number, folder in enumerate(folders(name, (added or {}).get(name, ""))):
                 if (folder / "claims.json").exists():
                     tar.add(folder, f"{name}-needs-{number}" if number else name, filter=light)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
@@ -71,6 +73,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--apart", type=float, default=30)
     parser.add_argument("--pack", type=Path)
+    parser.add_argument("--add", nargs=2, action="append", default=[], metavar=("NAME", "WORDS"))
     parser.add_argument("names", nargs="+")
     given = parser.parse_args()
     chains = [each.split("+") for each in given.names]
@@ -78,11 +81,14 @@ def main() -> None:
     for name in names:
         if not (HERE / name / "run.json").exists():
             parser.error(f"there is no {name} in docs/results")
+    added = dict(given.add)
+    for name in added.keys() - set(names):
+        parser.error(f"--add {name}: it is not among the names to be run")
     room, begun, failed, threads = threading.Semaphore(given.at_once), time.monotonic(), [], []
 
     def work(each: list[str]) -> None:
         with room:
-            chain(each, begun, failed)
+            chain(each, added, begun, failed)
 
     for number, each in enumerate(chains):
         if number and given.at_once > 1:
@@ -92,7 +98,7 @@ def main() -> None:
     for thread in threads:
         thread.join()
     if given.pack:
-        pack(names, given.pack)
+        pack(names, given.pack, added)
     sys.exit(1 if failed else 0)
 
 
