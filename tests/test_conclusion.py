@@ -54,7 +54,7 @@ def test_a_run_that_is_broken_off_at_its_end_ends_the_same(
     study: SalientWords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before each write, renaming and removal from the moment when all is judged, one after the other."""
-    whole = left(attndyn.run(study, out=tmp_path / "whole", page=False).path)
+    whole = left(attndyn.run(study, device="cpu", out=tmp_path / "whole", page=False).path)
     acts = [(atomic, "write_bytes"), (Path, "unlink"), (Path, "rename"), (shutil, "rmtree")]
     done = at = 0
 
@@ -83,13 +83,13 @@ def test_a_run_that_is_broken_off_at_its_end_ends_the_same(
         with monkeypatch.context() as patch:
             patch.setattr(Recorder, "choose", judged)
             try:
-                attndyn.run(study, out=folder, page=False)
+                attndyn.run(study, device="cpu", out=folder, page=False)
             except Killed:
                 broken = True
             else:
                 broken = False
         if at:
-            attndyn.run(study, out=folder, page=False)
+            attndyn.run(study, device="cpu", out=folder, page=False)
             assert left(folder) == whole
         if not broken:
             break
@@ -114,7 +114,7 @@ def test_a_run_that_diverged_is_named_and_nothing_is_compared(
         with pytest.raises(
             RunError, match=rf"seed \d+ of '{condition}' met a loss or gradient that is not finite at step"
         ):
-            attndyn.run(study, out=tmp_path / "run")
+            attndyn.run(study, device="cpu", out=tmp_path / "run")
     run = attndyn.Run(tmp_path / "run")
     assert run.info["status"] == "diverged"
     assert run.claims == []
@@ -127,7 +127,7 @@ def test_a_run_that_diverged_is_named_and_nothing_is_compared(
 def test_another_process_that_begins_a_finished_run_anew_is_left_to_it(
     study: SalientWords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attndyn.run(study, out=tmp_path / "run", page=False)
+    attndyn.run(study, device="cpu", out=tmp_path / "run", page=False)
     real = verbs.lock
 
     def meanwhile(folder: Path) -> AbstractContextManager[None]:
@@ -136,4 +136,4 @@ def test_another_process_that_begins_a_finished_run_anew_is_left_to_it(
 
     monkeypatch.setattr(verbs, "lock", meanwhile)
     with pytest.raises(Busy, match="another process has begun"):
-        attndyn.run(study, out=tmp_path / "run", page=False)
+        attndyn.run(study, device="cpu", out=tmp_path / "run", page=False)

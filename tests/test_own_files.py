@@ -148,7 +148,7 @@ def test_text_that_can_no_longer_be_read_has_changed(here: Path) -> None:
 def test_a_finished_run_is_not_shown_for_another_way_to_compute(
     here: Path, asked: dict[str, Any], message: str | None
 ) -> None:
-    first = attndyn.run("copying", out="run", page=False, **TINY["copying"])
+    first = attndyn.run("copying", out="run", page=False, device="cpu", **TINY["copying"])
     if message is None:
         assert attndyn.run("copying", out="run", page=False, **asked, **TINY["copying"]).info == first.info
         return
@@ -158,7 +158,7 @@ def test_a_finished_run_is_not_shown_for_another_way_to_compute(
 
 @pytest.mark.parametrize("left", ["nothing", "checkpoints"])
 def test_clearing_that_is_broken_off_is_ended(here: Path, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
-    first = (attndyn.run("copying", out="run", page=False, **TINY["copying"]).path / METRICS).read_bytes()
+    first = (attndyn.run("copying", out="run", page=False, device="cpu", **TINY["copying"]).path / METRICS).read_bytes()
     if left == "checkpoints":  # of the run that is to go
         (here / "run" / "checkpoints" / "save-000001").mkdir(parents=True)
 
@@ -168,9 +168,9 @@ def test_clearing_that_is_broken_off_is_ended(here: Path, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr("attndyn.verbs.shutil.rmtree", broken_off)
         with pytest.raises(KeyboardInterrupt):
-            attndyn.run("copying", out="run", page=False, fresh=True, **TINY["copying"])
+            attndyn.run("copying", out="run", page=False, device="cpu", fresh=True, **TINY["copying"])
     assert Run(here / "run").info["status"] == "being cleared"
-    again = attndyn.run("copying", out="run", page=False, **TINY["copying"])
+    again = attndyn.run("copying", out="run", page=False, device="cpu", **TINY["copying"])
     assert again.info["status"] == "finished"
     assert (again.path / METRICS).read_bytes() == first
     assert not (here / "run" / "checkpoints").exists()

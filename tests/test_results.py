@@ -1,7 +1,8 @@
 """The results on record can be made again: each command is one that attndyn still takes, and its claims are known."""
 
-import importlib.util
+import importlib
 import json
+import sys
 import tarfile
 from pathlib import Path
 
@@ -16,12 +17,9 @@ NAMES = sorted(path.parent.name for path in RESULTS.glob("*/run.json"))
 
 
 def script(name: str):
-    spec = importlib.util.spec_from_file_location(name, RESULTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    if str(RESULTS) not in sys.path:
+        sys.path.append(str(RESULTS))
+    return importlib.import_module(name)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wider import decided
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -91,6 +93,10 @@ def described(folder: Path) -> str:
     earlier = [claim["id"] for claim in claims if claim["rule"] != rules(info["study"])[claim["id"]]]
     if earlier:
         lines += [f"Judged by rules that have changed since: {', '.join(earlier)}.", ""]
+    narrow = [claim for name, claim, stays in decided() if name == folder.name and not stays]
+    if narrow:
+        link = "[intervals of now](../../measures.md#intervals)"
+        lines += [f"With the {link} perhaps undecided: {', '.join(narrow)}.", ""]
     lines += [f"![{picture.stem}]({picture.name})" for picture in sorted(folder.glob("*.png"))]
     return "\n".join(lines) + "\n"
 

@@ -27,10 +27,8 @@ RUNS = {
     "feature-importance": EXPLAINED, "counterfactual-attention": EXPLAINED, "deceptive-attention": EXPLAINED,
 }  # fmt: skip
 """Study → claim → the runs in the smallest set that its interval is over."""
-
-
-SINCE = ("salient-words-sst-cpu",)
-"""Recorded with Student's."""
+SINCE = "2026-11-19"
+"""What was begun from then on has Student's."""
 
 
 def factor(runs: int) -> float:
@@ -42,11 +40,11 @@ def decided() -> list[tuple[str, str, bool]]:
     """(folder, claim, whether the interval still leaves 0 out) of each decided claim whose interval leaves it out."""
     found = []
     for path in sorted(HERE.glob("*/claims.json")):
-        if path.parent.name in SINCE:
+        info = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))
+        if info["started"] >= SINCE:
             continue
-        study = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))["study"]
         for claim in json.loads(path.read_text(encoding="utf-8")):
-            runs = RUNS.get(study, {}).get(claim["id"])
+            runs = RUNS.get(info["study"], {}).get(claim["id"])
             if runs is None or claim["interval"] is None or claim["verdict"] not in ("holds", "differs"):
                 continue
             low, high = claim["interval"]
