@@ -170,7 +170,7 @@ def test_identical_texts_are_never_on_both_sides(tmp_path: Path) -> None:
 
 def test_texts_that_are_all_the_same_cannot_be_split(tmp_path: Path) -> None:
     path = tsv(tmp_path / "f.tsv", [("a", f"text {n}") for n in range(9)] + [("b", "the same")] * 9)
-    assert "the label 'b' has only 1 different texts, too few to be split" in refusal(lambda: load_labelled(path))
+    assert "the label 'b' has too few different texts to be split (1)" in refusal(lambda: load_labelled(path))
 
 
 def test_bad_files_of_ones_own(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_bad_files_of_ones_own(tmp_path: Path) -> None:
     assert "every text has the label 'ham'" in refusal(own(good[::2]))
     assert "train.tsv, line 2: the text is empty" in refusal(own([("ham", "a"), ("spam", " "), *good]))
     typo = refusal(own([*good, ("spm", "e f")]))
-    assert "train.tsv, line 7: the label 'spm' has only 1 examples, 3 are needed; did you mean 'spam'?" in typo
+    assert "train.tsv, line 7: the label 'spm' has 1 of the 3 examples that are needed; did you mean 'spam'?" in typo
     assert "(labels: ham 3, spam 3, spm 1)" in typo
     typo = refusal(own(good, [*good, ("hamm", "x")]))
     assert "test.tsv, line 7: the label 'hamm' is not in the training part; did you mean 'ham'?" in typo

@@ -271,8 +271,8 @@ def _split(whole: _Source, seed: int) -> tuple[_Source, _Source]:
         test |= mine & (key <= np.sort(key[mine])[max(1, round(TEST_SHARE * int(mine.sum()))) - 1])
         if (mine & ~test).sum() < FEWEST:
             raise UserError(
-                f"{whole.path}: the label {labels.words[label]!r} has only {len(set(key[mine]))} different texts, "
-                "too few to be split; give a folder with train.tsv and test.tsv"
+                f"{whole.path}: the label {labels.words[label]!r} has too few different texts to be split "
+                f"({len(set(key[mine]))}); give a folder with train.tsv and test.tsv"
             )
     return whole.take(np.flatnonzero(~test)), whole.take(np.flatnonzero(test))
 
@@ -315,8 +315,8 @@ def _check_labels(source: _Source, fewest: int) -> None:
             line = source.lines[(labels.ids == n).argmax()]
             others = [labels.words[other] for other in used if other != n]
             raise UserError(
-                f"{source.path}, line {line}: the label {labels.words[n]!r} has only {labels.counts[n]} "
-                f"examples, {fewest} are needed; {nearest(labels.words[n], others)} ({_counted(labels)})"
+                f"{source.path}, line {line}: the label {labels.words[n]!r} has {labels.counts[n]} of the {fewest} "
+                f"examples that are needed; {nearest(labels.words[n], others)} ({_counted(labels)})"
             )
 
 
