@@ -131,10 +131,10 @@ def first_step(curves: Curves, level: float) -> np.ndarray:
     return np.where(above.any(axis=1), curves.steps[above.argmax(axis=1)].astype(float), np.nan)
 
 
-def span(values: np.ndarray) -> str:
+def span(values: np.ndarray, form: str = ".2f") -> str:
     if not len(values):
         return "–"
-    low, high = f"{values.min():.2f}", f"{values.max():.2f}"
+    low, high = format(values.min(), form), format(values.max(), form)
     return low if low == high else f"{low} to {high}"
 
 

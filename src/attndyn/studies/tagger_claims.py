@@ -12,6 +12,7 @@ from attndyn.measures import verdicts
 from attndyn.measures.verdicts import Interval
 from attndyn.studies.base import Judgement, Statement
 from attndyn.studies.exclusive import KEPT, Y_07, Reach, classifiers, judged, of_seeds, reach, stable
+from attndyn.studies.outcomes import span
 from attndyn.studies.tagger_names import (
     BASE,
     FORWARD,
@@ -291,15 +292,15 @@ class Judge:
         ]
         two = f"broken and unbroken seeds stand side by side at λ {', '.join(mixed)}" if mixed else "no λ has both"
         before = kl[rows, first[rows] - 1]
-        at = [self.strengths[place] for place in first[rows]]
+        at = np.array(self.strengths)[first[rows]]
         interval, near = self.differing(before - SAFE, AROUND)
         sudden = verdicts.INCONCLUSIVE
         if seeds > 1:
             low, high = verdicts.mean_interval(shares.tolist())
             sudden = verdicts.by_sign(Interval(low - 0.5, high - 0.5))
         return Judgement(
-            measured=f"{len(rows)} of {seeds} seeds break, at λ {min(at):g} to {max(at):g}, where {shares.mean():.0%} "
-            f"of the loss comes at once; KL an element before {before.mean():.3f}; {two}",
+            measured=f"{len(rows)} of {seeds} seeds break, at λ {span(at, 'g')}, where {shares.mean():.0%} of "
+            f"the loss comes at once; KL an element before {before.mean():.3f}; {two}",
             verdict=verdicts.all_of([sudden, near]),
             interval=None if interval is None else (interval.low + SAFE, interval.high + SAFE),
             n=seeds,
