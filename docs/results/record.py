@@ -95,8 +95,8 @@ def described(folder: Path) -> str:
         lines += [f"Judged by rules that have changed since: {', '.join(earlier)}.", ""]
     narrow = [claim for name, claim, stays in decided() if name == folder.name and not stays]
     if narrow:
-        link = "[intervals of now](../../measures.md#intervals)"
-        lines += [f"With the {link} perhaps undecided: {', '.join(narrow)}.", ""]
+        link = "[current intervals](../../measures.md#intervals)"
+        lines += [f"With the {link} perhaps not decided: {', '.join(narrow)}.", ""]
     lines += [f"![{picture.stem}]({picture.name})" for picture in sorted(folder.glob("*.png"))]
     return "\n".join(lines) + "\n"
 

@@ -4,7 +4,7 @@ The recorded intervals over runs and examples are those of a bootstrap over both
 few; attndyn now takes Student's over the runs (docs/measures.md). How much of a recorded interval comes from the runs
 is not kept, but at most it is all of it, and of the smallest set of runs. This widens each so far, and names the
 verdicts that would then no longer be decided by it. In truth the examples have a part in every interval, and fewer
-would change.
+would change. Named, too, is what a single run under uniform attention decided: it no longer does.
 """
 
 import json
@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 from scipy.stats import t
+
+from attndyn.studies import alignment_claims, salient_claims, translation_claims
 
 HERE = Path(__file__).resolve().parent
 SALIENT = {
@@ -27,6 +29,11 @@ RUNS = {
     "feature-importance": EXPLAINED, "counterfactual-attention": EXPLAINED, "deceptive-attention": EXPLAINED,
 }  # fmt: skip
 """Study → claim → the runs in the smallest set that its interval is over."""
+OF_UNIFORM = {
+    "salient-words": salient_claims.OF_UNIFORM, "word-translation": translation_claims.OF_UNIFORM,
+    "attention-as-alignment": alignment_claims.OF_UNIFORM,
+}  # fmt: skip
+"""Study → what is over the runs under uniform attention, and so is not decided by one."""
 SINCE = "2026-11-19"
 """What was begun from then on has Student's."""
 
@@ -37,18 +44,22 @@ def factor(runs: int) -> float:
 
 
 def decided() -> list[tuple[str, str, bool]]:
-    """(folder, claim, whether the interval still leaves 0 out) of each decided claim whose interval leaves it out."""
+    """(folder, claim, whether it still would be) of each decided claim whose interval leaves 0 out or that is over a
+    single run under uniform attention."""
     found = []
     for path in sorted(HERE.glob("*/claims.json")):
         info = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))
         if info["started"] >= SINCE:
             continue
+        study, alone = info["study"], info["settings"].get("uniform") == 1
         for claim in json.loads(path.read_text(encoding="utf-8")):
-            runs = RUNS.get(info["study"], {}).get(claim["id"])
-            if runs is None or claim["interval"] is None or claim["verdict"] not in ("holds", "differs"):
+            if claim["verdict"] not in ("holds", "differs"):
                 continue
-            low, high = claim["interval"]
-            if low > 0 or high < 0:
+            low, high = claim["interval"] or (0, 0)
+            runs = RUNS.get(study, {}).get(claim["id"])
+            if alone and claim["id"] in OF_UNIFORM.get(study, ()):
+                found.append((path.parent.name, claim["id"], False))
+            elif runs is not None and (low > 0 or high < 0):
                 nearest = min(abs(low), abs(high))
                 found.append((path.parent.name, claim["id"], nearest > (factor(runs) - 1) * (high - low) / 2))
     return found
@@ -57,7 +68,7 @@ def decided() -> list[tuple[str, str, bool]]:
 def main() -> None:
     every = decided()
     kept = sum(stays for _, _, stays in every)
-    print(f"{kept} of {len(every)} verdicts whose interval leaves 0 out would still leave it out; the others:")
+    print(f"{kept} of {len(every)} verdicts by an interval over runs would still be decided; the others:")
     for folder, claim, stays in every:
         if not stays:
             print(f"  {folder}: {claim}")
