@@ -104,7 +104,11 @@ def test_equal_settings_are_equal_however_they_are_written() -> None:
     plain = find("salient-words").at("paper", early=(5, 10), lr=1.0, corpus="a/b", vectors=None)
     again = find("salient-words").at("paper", early=[np.int64(5), 10], lr=1, corpus=Path("a/b"), vectors=None)
     assert spec.digest(plain) == spec.digest(again)
+    assert find("salient-words").at("paper", lr=np.float32(0.5), seeds=np.array(3)) == find("salient-words").at(
+        "paper", lr=0.5, seeds=3
+    )
     for settings, kind in (({"early": "10"}, "several of: a whole number"), ({"traces": "some"}, "shown or all"),
+                           ({"seeds": np.array(2.7)}, "a whole number"), ({"seeds": True}, "a whole number"),
                            ({"vectors": 3}, "text or None")):  # fmt: skip
         with pytest.raises(attndyn.UserError, match=f"must be {kind}, not"):
             find("salient-words").at("paper", **settings)

@@ -27,7 +27,7 @@ def test_says_that_it_reads_before_there_is_anything_to_count() -> None:
     piped, terminal = io.StringIO(), Terminal()
     for stream in (piped, terminal):
         Live("accuracy", stream)(0, 10, 0.0, [])
-        assert stream.getvalue().startswith("reading everything once")
+        assert "reading everything once" in stream.getvalue()
     assert piped.getvalue().endswith("\n")
     assert "\n" not in terminal.getvalue()  # the next line takes its place
 

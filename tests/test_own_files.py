@@ -107,6 +107,15 @@ def labelled() -> dict[str, Any]:
     return TINY["topic-words"] | {"texts": ("own.tsv",), "text_seeds": 2, "text_epochs": 100, "patience": 100}
 
 
+def test_a_file_that_is_gone_is_not_taken_for_one_whose_name_begins_alike(here: Path) -> None:
+    Path("own.tsv").rename("own")
+    Path("own.txt").write_text("".join(f"word{n} {n} 1 -1\n" for n in range(5)))
+    chosen = TINY["salient-words"] | {"corpus": "own", "batch": 8, "vectors": "own.txt"}
+    first = attndyn.run("salient-words", out="run", page=False, **chosen)
+    Path("own.txt").unlink()
+    assert attndyn.run("salient-words", out="run", page=False, **chosen).info["finding"] == first.info["finding"]
+
+
 @pytest.mark.parametrize(
     ("study", "settings", "edited"),
     [("initial-derivative", inputs_and_outputs, "in.txt"), ("topic-words", labelled, "own.tsv")],

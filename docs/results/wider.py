@@ -9,12 +9,13 @@ would change. Named, too, is what a single run under uniform attention decided: 
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
 from scipy.stats import t
 
-from attndyn.studies import alignment_claims, salient_claims, translation_claims
+from attndyn.studies import alignment_claims, salient_claims, translation_claims, translation_statements
 
 HERE = Path(__file__).resolve().parent
 SALIENT = {
@@ -34,6 +35,8 @@ OF_UNIFORM = {
     "attention-as-alignment": alignment_claims.OF_UNIFORM,
 }  # fmt: skip
 """Study → what is over the runs under uniform attention, and so is not decided by one."""
+OF_PAIRS = {"salient-words": salient_claims.OF_PAIRS, "word-translation": translation_claims.OF_PAIRS}
+"""Study → what compares its standard runs with each other."""
 SINCE = "2026-11-19"
 """What was begun from then on has Student's."""
 
@@ -41,6 +44,12 @@ SINCE = "2026-11-19"
 def factor(runs: int) -> float:
     """Student's half-width over that of a bootstrap of so many runs."""
     return float(t.ppf(0.975, runs - 1)) / 1.96 * math.sqrt(runs / (runs - 1))
+
+
+def factor_of_pairs(runs: int) -> float:
+    """Of the mean over their pairs: the bootstrap drew the two runs of a pair as if they had nothing to do with each
+    other, or, in S-54, one of them alone; at most that was half of what the runs move."""
+    return factor(runs) * 2 * (runs - 1) / (runs - 2) if runs > 2 else math.inf
 
 
 def decided() -> list[tuple[str, str, bool]]:
@@ -60,8 +69,12 @@ def decided() -> list[tuple[str, str, bool]]:
             if alone and claim["id"] in OF_UNIFORM.get(study, ()):
                 found.append((path.parent.name, claim["id"], False))
             elif runs is not None and (low > 0 or high < 0):
+                paired = claim["id"] in OF_PAIRS.get(study, ())
+                if study == "word-translation" and (chance := re.search(r"against Â ([\d.]+)", claim["measured"])):
+                    low, high = (end - translation_statements.FAR * float(chance[1]) for end in (low, high))
+                wider = max(factor(runs), factor_of_pairs(info["settings"]["seeds"]) if paired else 0)
                 nearest = min(abs(low), abs(high))
-                found.append((path.parent.name, claim["id"], nearest > (factor(runs) - 1) * (high - low) / 2))
+                found.append((path.parent.name, claim["id"], nearest > (wider - 1) * (high - low) / 2))
     return found
 
 

@@ -110,7 +110,7 @@ def carry_out(
         recorder.finish(info["conditions"])
     else:
         comparing = getattr(progress, "comparing", None)
-        if study.compares and comparing is not None:
+        if study.compares and comparing is not None and (conditions or pieces):
             comparing(runner.seconds)
         recorder.rows += study.from_traces(Metrics(to_table(recorder.rows)), run, engine["device"].split()[0])
         recorder.finish(info["conditions"], study.analyse(Metrics(to_table(recorder.rows))))

@@ -198,16 +198,29 @@ def show_sweep(bases: list[Any], grids: list[Any], options: SweepOptions) -> Non
     from attndyn.sweeping.table import print_swept
 
     class Terminal(Told):
+        live: Live | None = None
+
         def say(self, line: str) -> None:
+            self.close()
             print(line, file=sys.stderr, flush=True)
 
         def progress(self, study: Any) -> Live:
             from attndyn.process import keep_freed_memory
 
             keep_freed_memory()
-            return Live(study.headline)
+            self.close()
+            self.live = Live(study.headline)
+            return self.live
 
-    swept = sweep_from(bases, grids, options, Terminal())
+        def close(self) -> None:
+            if self.live is not None:
+                self.live.close()
+
+    terminal = Terminal()
+    try:
+        swept = sweep_from(bases, grids, options, terminal)
+    finally:
+        terminal.close()
     if options.json:
         print(json.dumps(swept.found, indent=1, ensure_ascii=False))
     else:

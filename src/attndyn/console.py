@@ -44,6 +44,7 @@ class Live:
         self._read = len(rows)
         if not rows and not done:  # takes minutes with much text
             words = "reading everything once, before the first step"
+            self.close()
             self._write(words if self.terminal else f"{words}\n")
             return
         if self._start is None:  # the first steps also pay for starting up

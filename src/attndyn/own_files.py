@@ -117,7 +117,8 @@ def check_own_files(study: Study, folder: Path, info: dict[str, Any]) -> None:
     try:
         found = content_of(study)
     except UserError as error:
-        if any(name in str(error) and exists(Path(name)) for name in own):
+        meant = max((name for name in own if name in str(error)), key=len, default=None)  # one may begin another
+        if meant is not None and exists(Path(meant)):
             raise UserError(f"what {folder} was made from has changed since: {error}") from None
         return
     check_same_data(folder, info, found)

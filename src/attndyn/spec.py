@@ -3,6 +3,8 @@
 import dataclasses
 import hashlib
 import json
+import numbers
+import operator
 import os
 import types
 from typing import Any, Literal, Union, get_args, get_origin
@@ -66,8 +68,11 @@ def _as(value: Any, hint: Any) -> Any:
         if len(wanted) != len(value):
             raise TypeError
         return tuple(_as(item, part) for item, part in zip(value, wanted, strict=True))
-    if hint in (int, float) and hasattr(value, "__index__") and not isinstance(value, bool):  # also NumPy's
-        return hint(value)
+    if hint in (int, float) and not isinstance(value, bool):  # also NumPy's
+        if hint is float and isinstance(value, numbers.Real):
+            return float(value)
+        if hasattr(value, "__index__"):
+            return hint(operator.index(value))
     if hint is str and isinstance(value, os.PathLike):
         return os.fspath(value)
     if (

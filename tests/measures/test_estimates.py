@@ -24,10 +24,10 @@ def test_one_run_has_the_interval_of_resampled_examples() -> None:
 @pytest.mark.parametrize("scores", [[0.2, 0.5], [0.1, 0.4, 0.6, 0.3, 0.35, 0.2]])
 def test_runs_that_do_the_same_in_every_example_have_students_interval(scores: list[float]) -> None:
     values = np.repeat(np.array(scores)[:, None], 30, axis=1)
-    wanted = mean_interval(scores, min(scores), max(scores))
-    assert estimates.interval(values) == pytest.approx(wanted)
-    free = estimates.ratio(values, np.ones_like(values)).interval
-    assert free == pytest.approx(mean_interval(scores))
+    assert tuple(estimates.interval(values)) == pytest.approx(mean_interval(scores))
+    assert tuple(estimates.interval(values, within=(0.0, 0.4))) == pytest.approx(mean_interval(scores, 0.0, 0.4))
+    unknown = np.concatenate([values, np.full_like(values[:1], np.nan)])  # is no run that is like the mean
+    assert tuple(estimates.interval(unknown)) == pytest.approx(mean_interval(scores))
 
 
 def test_squares_of_the_distances_add_up() -> None:
@@ -45,14 +45,32 @@ def one_set(random: np.random.Generator, runs: int) -> np.ndarray:
     return random.normal(size=(runs, 1)) + 0.5 * random.normal(size=(1, 40)) + random.normal(size=(runs, 40))
 
 
+def one_set_of_runs_alone(random: np.random.Generator, runs: int) -> np.ndarray:
+    """Runs that differ ten times as much as the examples do."""
+    return random.normal(size=(runs, 1)) + 0.1 * random.normal(size=(1, 40))
+
+
+def pairs(random: np.random.Generator, runs: int) -> np.ndarray:
+    """Each run with each other: what a run is counts in both places."""
+    own, examples = random.normal(size=runs), random.normal(size=(1, 1, 40))
+    found = own[:, None, None] + own[None, :, None] + 0.5 * examples + random.normal(size=(runs, runs, 40))
+    found[range(runs), range(runs)] = np.nan
+    return estimates.of_pairs(found)
+
+
 def two_sets(random: np.random.Generator, runs: int) -> np.ndarray:
     """Gold runs beside three others."""
     own, others = random.normal(size=(runs, 1, 1)), random.normal(size=(1, 3, 1))
     return own + others + random.normal(size=(1, 1, 40)) + random.normal(size=(runs, 3, 40))
 
 
-@pytest.mark.parametrize("made", [one_set, two_sets])
-@pytest.mark.parametrize("runs", [2, 3, 6])
+@pytest.mark.parametrize(
+    ("made", "runs"),
+    [
+        *((made, runs) for made in (one_set, one_set_of_runs_alone, two_sets) for runs in (2, 3, 6)),
+        *((pairs, runs) for runs in (3, 4, 6)),
+    ],
+)
 def test_intervals_hold_the_truth_as_often_as_they_say(
     made: Callable[[np.random.Generator, int], np.ndarray], runs: int
 ) -> None:
@@ -60,8 +78,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     random = np.random.default_rng(runs)
     held = 0
     for _ in range(400):
-        values = made(random, runs)
-        found = estimates.ratio(values, np.ones_like(values)).interval
+        found = estimates.interval(made(random, runs))
         held += found.low <= 0 <= found.high
     assert held >= 0.92 * 400
 
@@ -75,6 +92,29 @@ def test_resampling_runs_would_not() -> None:
         low, high = np.quantile(draws, [0.025, 0.975])
         held += low <= 0 <= high
     assert held < 0.85 * 400
+
+
+def test_pairs_taken_for_two_sets_of_runs_would_not() -> None:
+    """Why `of_pairs` is there: of four runs and all their pairs."""
+    random, held = np.random.default_rng(0), 0
+    for _ in range(400):
+        own = random.normal(size=4)
+        values = np.repeat((own[:, None] + own)[..., None], 5, axis=-1)
+        values[range(4), range(4)] = np.nan
+        low, high = estimates.interval(values)
+        held += low <= 0 <= high
+    assert held < 0.9 * 400
+
+
+def test_a_run_is_left_out_with_all_its_pairs() -> None:
+    """The jackknife by its definition: n times the mean less n − 1 times the mean without the run."""
+    values = np.random.default_rng(0).random((5, 5, 3))
+    values[range(5), range(5)] = np.nan
+    kept = [[i for i in range(5) if i != run] for run in range(5)]
+    wanted = [5 * np.nanmean(values, axis=(0, 1)) - 4 * np.nanmean(values[k][:, k], axis=(0, 1)) for k in kept]
+    assert estimates.of_pairs(values) == pytest.approx(np.array(wanted))
+    two = estimates.of_pairs(values[:2, :2])
+    assert two == pytest.approx((values[:1, 1] + values[1:2, 0]) / 2), "one pair, one value"
 
 
 def test_groups_are_drawn_whole() -> None:
@@ -106,7 +146,18 @@ def test_an_interval_ends_where_the_values_do() -> None:
     found = estimates.ratio(np.array([[1.0, 0, 1, 1], [1, 1, 1, 1]]), np.ones((2, 4)), 0.0, 1.0)
     assert found.interval.high == 1
     assert found.minus(found, same_runs=True).most == 1
-    assert estimates.interval(np.array([[1.0, 0, 1, 1], [1, 1, 1, 1]])).high == 1
+    assert estimates.interval(np.array([[1.0, 0, 1, 1], [1, 1, 1, 1]]), within=(0.0, 1.0)).high == 1
+
+
+def test_a_run_of_which_one_of_two_is_not_known_has_no_difference() -> None:
+    counts = np.array([[4.0, 4.0], [4.0, 4.0], [0.0, 0.0]])
+    first, second = (
+        estimates.ratio(counts / 2, counts, 0.0, 1.0),
+        estimates.ratio(np.ones((3, 2)), np.full((3, 2), 4.0)),
+    )
+    apart = first.minus(second, same_runs=True)
+    assert apart.value == pytest.approx(0.25)
+    assert tuple(apart.interval) == pytest.approx((0.25, 0.25)), "the third run has no part in it"
 
 
 def test_a_score_of_all_examples_of_each_run() -> None:

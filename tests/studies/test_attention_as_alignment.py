@@ -267,6 +267,8 @@ def test_few_gold_pairs_decide_nothing_but_an_identity(run: attndyn.Run) -> None
     one = dict(Judge(find("attention-as-alignment").at("demo", uniform=1), Metrics(to_table(made))).all())
     assert (one["A-03"].verdict, one["A-03"].why) == (INCONCLUSIVE, "one run under uniform attention")
     assert one["A-02"].verdict == HOLDS
+    one = dict(Judge(find("attention-as-alignment").at("demo", seeds=1), Metrics(to_table(made))).all())
+    assert (one["A-03"].verdict, one["A-03"].why) == (INCONCLUSIVE, "one standard run")
 
 
 def test_impossible_settings() -> None:

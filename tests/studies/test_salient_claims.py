@@ -9,7 +9,7 @@ import pytest
 
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies.base import Judgement
-from attndyn.studies.salient_claims import OF_UNIFORM, Judge
+from attndyn.studies.salient_claims import OF_PAIRS, OF_UNIFORM, Judge
 from attndyn.studies.salient_names import (
     BLOG,
     CODE,
@@ -237,6 +237,19 @@ def test_one_run_under_uniform_attention_stands_for_no_others() -> None:
     changed = {id for id in found if found[id].verdict != whatever[id].verdict}
     assert changed == {*OF_UNIFORM}
     assert found["S-08"].why == "one run under uniform attention"
+
+
+def test_two_standard_runs_are_one_pair() -> None:
+    made = published()
+    pair = {key: made[key][:2] for key in made if isinstance(made[key], list) and len(made[key]) == 6}
+    found = judged(pair | between("A(α, α of another seed)", 0.081, 0.09))
+    assert {id for id in found if found[id].why == "two standard runs are one pair"} == {*OF_PAIRS}
+    assert {found[id].verdict for id in OF_PAIRS} == {"inconclusive"}
+
+
+def test_what_is_reached_at_step_0_says_so() -> None:
+    found = judged({(CODE, f"ξ of {name}"): [0.5] * 6 for name in COLUMNS[:3]})["S-12"]
+    assert found.why == "ξ is no better than at step 0"
 
 
 def test_two_checkpoints_always_rise_or_fall_together() -> None:

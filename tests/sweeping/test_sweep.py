@@ -70,6 +70,25 @@ def test_the_command_makes_the_same_sweep(made: Path, tmp_path: Path, call: Call
     assert str(tmp_path / "s" / "sweep.csv") in out
 
 
+def test_the_live_line_of_a_cell_is_gone_before_the_next_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from attndyn.console import Live
+
+    begin = Live.__init__
+
+    def in_a_terminal(self: Live, *given: Any) -> None:
+        begin(self, *given)
+        self.terminal = True
+
+    monkeypatch.setattr(Live, "__init__", in_a_terminal)
+    code, _, shown = commands.call(capsys, *command(tmp_path / "sweep", "--grid", "seeds=1,2"))
+    assert code == 0
+    ends = [line.rsplit("\r\x1b[K", 1)[-1] for line in shown.split("\n")]
+    assert not any("step" in end for end in ends), "what stays of each line is no live line"
+    assert "step" in shown
+
+
 def test_the_table_has_a_row_for_each_cell_in_the_order_of_the_grid(made: Path) -> None:
     rows = list(csv.DictReader((made / "sweep.csv").read_text().splitlines()))
     assert [(row["seeds"], row["lr"]) for row in rows] == [

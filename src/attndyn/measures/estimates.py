@@ -3,12 +3,14 @@
 Examples are many and are resampled. Runs are few, and intervals from resampling those are too narrow: of three runs
 that differ, they hold the truth in 79 % of the cases and not in 95. So each set of runs (gold runs, other runs, runs
 under uniform attention) has Student's interval, from how much each run moves the number; and as the examples and all
-sets of runs vary independently, the squares of the distances to the number are added up (Zou and Donner 2008).
+sets of runs vary independently, the squares of the distances to the number are added up (Zou and Donner 2008). Where
+runs are compared with each other, both axes are one set: `of_pairs`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,7 +27,8 @@ class Estimate:
     draws: np.ndarray
     """The same in resamples of the examples. Those of two estimates on as many examples are of the same resamples."""
     runs: tuple[np.ndarray, ...]
-    """Of each set of two runs or more: what the number would be if all were like each of them, to first order."""
+    """Of each set of two runs or more: what the number would be if all were like each of them, to first order; NaN for
+    a run of which nothing is known."""
     least: float = -math.inf
     most: float = math.inf
 
@@ -43,8 +46,10 @@ class Estimate:
         """NaN where nothing is known."""
         from scipy.special import stdtrit
 
-        ends = percentiles(self.draws)
-        widths = [stdtrit(len(one) - 1, 1 - LEVEL / 2) * np.std(one, ddof=1) / math.sqrt(len(one)) for one in self.runs]
+        ends, widths = percentiles(self.draws), []
+        for one in (every[~np.isnan(every)] for every in self.runs):
+            if len(one) > 1:
+                widths.append(stdtrit(len(one) - 1, 1 - LEVEL / 2) * np.std(one, ddof=1) / math.sqrt(len(one)))
         below, above = (
             math.hypot(max(distance, 0.0), *widths) for distance in (self.value - ends.low, ends.high - self.value)
         )
@@ -59,28 +64,53 @@ def ratio(sums: np.ndarray, counts: np.ndarray, least: float = -math.inf, most: 
     runs = []
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = np.asarray((_examples(sums) @ weights) / (_examples(counts) @ weights))
-        for axis, n in enumerate(sums.shape[:-1]):
-            if n > 1:
-                others = tuple(other for other in range(sums.ndim) if other != axis)
-                runs.append(value + n * (sums.sum(axis=others) - value * counts.sum(axis=others)) / count)
+        for axis in range(sums.ndim - 1):
+            others = tuple(other for other in range(sums.ndim) if other != axis)
+            own = counts.sum(axis=others)
+            known = own > 0
+            if len(own) > 1:
+                moved = known.sum() * (sums.sum(axis=others) - value * own) / count
+                runs.append(np.where(known, value + moved, math.nan))
     return Estimate(value, draws, tuple(runs), least, most)
 
 
-def mean(values: np.ndarray, groups: np.ndarray | None = None) -> Estimate:
+def mean(
+    values: np.ndarray,
+    groups: np.ndarray | None = None,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
     """Of [runs …, example]; NaN counts as missing. `groups` is the group of each example: examples that depend on each
-    other are drawn a whole group at a time."""
+    other are drawn a whole group at a time. `within` is where the mean can lie at all."""
     known = ~np.isnan(values)
     sums, counts = np.where(known, values, 0), known.astype(np.float64)
     if groups is not None:
         sums, counts = (np.apply_along_axis(lambda row: np.bincount(groups, row), -1, each) for each in (sums, counts))
-    if not known.any():
-        return ratio(sums, counts)
-    return ratio(sums, counts, float(values[known].min()), float(values[known].max()))
+    return ratio(sums, counts, *within)
 
 
-def interval(values: np.ndarray, groups: np.ndarray | None = None) -> Interval:
+def interval(
+    values: np.ndarray,
+    groups: np.ndarray | None = None,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Interval:
     """Of the mean."""
-    return mean(values, groups).interval
+    return mean(values, groups, within).interval
+
+
+def of_pairs(values: np.ndarray) -> np.ndarray:
+    """One value for each run out of [run, other run, …], with NaN where both are the same: those of `left_out`. Two
+    runs are one pair, of which nothing is told about runs: it is one value."""
+    n = len(values)
+    both = (np.nansum(values, axis=0) + np.nansum(values, axis=1)) / (2 * (n - 1))
+    return both[:1] if n == 2 else left_out(both)
+
+
+def left_out(means: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The pseudo-values of the jackknife, one for each of three runs or more, of the mean over all pairs of runs, out
+    of the mean over the pairs of each: a run is left out with all its pairs. Each pair counts for two runs, so that the
+    means themselves scatter half as much as the runs make the mean over pairs do."""
+    n, values = len(means), np.asarray(means)
+    return np.asarray((2 * (n - 1) * values - n * values.mean(axis=0)) / (n - 2))
 
 
 def resampled_sums(values: np.ndarray) -> np.ndarray:

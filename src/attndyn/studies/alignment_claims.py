@@ -39,6 +39,8 @@ ALIKE = 0.05
 
 OF_UNIFORM = ("A-03", "A-05", "A-06")
 """What is over the runs under uniform attention."""
+OF_STANDARD = ("A-03", "A-04", "A-06", "A-07")
+"""What is over the standard runs."""
 
 
 def _own(id: str, statement: str, rule: str) -> Statement:
@@ -140,6 +142,8 @@ class Judge:
         for id, judgement in self._all():
             if id in OF_UNIFORM:
                 judgement = judgement.over(self.study.uniform, "run under uniform attention")
+            if id in OF_STANDARD:
+                judgement = judgement.over(self.study.seeds, "standard run")
             yield id, judgement if id == "S-33" else judgement.on(pairs, "gold pairs")
 
     def _all(self) -> Iterator[tuple[str, Judgement]]:

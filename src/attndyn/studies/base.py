@@ -60,6 +60,11 @@ class Judgement:
         """What is left of it if it is over so many of these: how far they differ cannot be told from one."""
         return self.undecided(f"one {what}" if runs < 2 else "")
 
+    def among(self, runs: int, what: str) -> Judgement:
+        """What is left of it if it compares so many of these with each other: how far pairs differ cannot be told from
+        one pair."""
+        return self.undecided(f"two {what}s are one pair" if runs == 2 else "")
+
     def undecided(self, why: str) -> Judgement:
         """What is left of it if it cannot be decided; empty: it can."""
         if not why or self.verdict not in (HOLDS, DIFFERS):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attndyn.measures.estimates import left_out
 from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE, all_of, by_sign, welch_interval
 from attndyn.studies.base import Judgement, Statement
 
@@ -103,16 +104,9 @@ def of_seeds(pairs: Sequence[float], seeds: int) -> list[float]:
     return (found / (seeds - 1)).tolist()
 
 
-def left_out(means: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The pseudo-values of the jackknife, one for each seed, of the mean over all pairs, out of `of_seeds`: a seed is
-    left out with all its pairs. Each pair counts for two seeds, so that the means themselves scatter half as much as
-    the seeds make the mean over pairs do."""
-    n, values = len(means), np.asarray(means)
-    return np.asarray((2 * (n - 1) * values - n * values.mean(axis=0)) / (n - 2))
-
-
 def of_neighbours(pairs: np.ndarray) -> np.ndarray:
-    """The same of three seeds or more, each paired with the one before it alone, the first with the last: [seed, …]."""
+    """The pseudo-values of the jackknife of three seeds or more, each paired with the one before it alone, the first
+    with the last: [seed, …]."""
     return left_out((pairs + np.roll(pairs, -1, axis=0)) / 2)
 
 

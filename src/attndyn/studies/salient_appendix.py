@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 from torch import Tensor
 
-from attndyn.measures.estimates import interval
+from attndyn.measures.estimates import interval, of_pairs
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import highest
+from attndyn.studies.read_part import highest, of_others
 from attndyn.studies.salient_columns import Columns
-from attndyn.studies.salient_entries import along, by_gold_run, difference, entry, spread
+from attndyn.studies.salient_entries import APART, along, by_gold_run, difference, entry, spread
 from attndyn.studies.salient_names import BLOG, CODE, COLUMNS, STANDARD, SUMMARY, UNIFORM, UNIFORM_OF, VECTORS
 from attndyn.studies.salient_part import Part, left_out
 
@@ -34,29 +34,25 @@ def rest(columns: Columns) -> Iterator[Row]:
     fixed = {
         "A(α, Δ)": columns.with_fixed({g: columns.deltas["Δ", CODE, g] for g in golds}),
         "A(α, β_count)": columns.with_fixed(dict.fromkeys(golds, part.counted)),
-        "A(α, α of another seed)": np.stack([_other_seeds(columns, g) for g in golds]),
         "A(α, β of the same run)": np.stack([columns.probe["α", CODE, g][g, columns.gold[g]] for g in golds]),
     }
     for name, values in fixed.items():
         yield from entry(SUMMARY, name, values, part.chance)
         yield from by_gold_run(SUMMARY, name, values, seeds)
+    attended = of_others(np.stack([columns.attention["α", CODE, g][golds, columns.gold] for g in golds]))
+    yield from entry(SUMMARY, "A(α, α of another seed)", attended, part.chance, of_pairs(attended))
+    yield from by_gold_run(SUMMARY, "A(α, α of another seed)", attended, seeds)
     yield from _differences(columns)
     yield from _left_out(columns)
-
-
-def _other_seeds(columns: Columns, g: int) -> np.ndarray:
-    """A(α_g, α_h) of each text, the mean over the other runs h at their gold checkpoints. Pairs of runs that share one
-    are not independent: a gold run is one draw."""
-    others = [columns.attention["α", CODE, g][h, columns.gold[h]] for h in columns.golds if h != g]
-    return np.mean(others, axis=0)
 
 
 def _differences(columns: Columns) -> Iterator[Row]:
     """What is compared run by run and text by text."""
     first, fourth = columns.by_code(COLUMNS[0]), columns.by_code(COLUMNS[3])  # [gold, seed, text]
+    shaped = fourth[:, :, None] - first[:, None]  # [gold, other, under uniform attention, text]
     frozen = np.stack([highest(columns.frozen["α", CODE, g]) for g in columns.golds])
     yield from difference("A(α, β_uf) minus A(α, α_fr)", first[:, :, None], frozen[:, None])
-    yield from difference("A(α, β) minus A(α, β_uf)", fourth[:, :, None], first[:, None])
+    yield from spread(SUMMARY, "A(α, β) minus A(α, β_uf)", shaped, of_pairs(shaped))
     logistic = highest(columns.uniform["β_log"])  # [seed, text]
     yield from difference("A(β_log, β_uf) minus A(β_px, β_uf)", logistic[None], columns.by_code(COLUMNS[1]))
 
@@ -121,7 +117,7 @@ def rise_and_fall(found: np.ndarray, steps: list[int]) -> Iterator[Row]:
     chosen = found[..., ::2]
     judged = (found[..., 1::2] if several else found).astype(np.float64)
     peak = int(chosen.mean(axis=(0, 1, 3)).argmax())
-    fall = interval(judged[:, :, peak] - judged[:, :, -1])
+    fall = interval(judged[:, :, peak] - judged[:, :, -1], within=APART)
     numbers = {
         f"peak step of {RISE}": steps[peak],
         f"peak of {RISE}": judged[:, :, peak].mean(),

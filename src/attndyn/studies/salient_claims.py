@@ -44,6 +44,8 @@ OF_ANSWERS = ("S-07", "S-11", "S-12", "B-09", "O-02")
 """What is decided by loss and accuracy."""
 OF_UNIFORM = ("S-08", "S-09", "S-10", "S-13", "S-15", "S-27", "S-36", "S-53", "S-57", "B-14", "O-07")
 """What is over the runs under uniform attention."""
+OF_PAIRS = ("S-02", "S-54", "B-14")
+"""What compares the standard runs with each other."""
 
 
 class Judge:
@@ -86,10 +88,12 @@ class Judge:
     def all(self) -> Iterator[tuple[str, Judgement]]:
         """What has an interval is measured on texts: it is over them, or over runs of what was read on them."""
         valid, one_label = (self.value(SUMMARY, name) for name in ("evaluation examples", "most frequent class"))
-        uniform = len(self.metrics.curves(UNIFORM, "accuracy").replicas)
+        standard, uniform = (len(self.metrics.curves(name, "accuracy").replicas) for name in (STANDARD, UNIFORM))
         for id, judgement in self._all():
             if id in OF_UNIFORM:
                 judgement = judgement.over(uniform, "run under uniform attention")
+            if id in OF_PAIRS:
+                judgement = judgement.among(standard, "standard run")
             if one_label == 1 and id in OF_ANSWERS:
                 judgement = judgement.undecided("all texts read have one label")
             texts = min(valid, self.value(SUMMARY, "training examples")) if id == "S-15" else valid
@@ -241,12 +245,12 @@ class Judge:
         a, b, c = (np.where(np.isnan(values), 1.0, values) for values in (first, proxy, saliency))
         higher, near = mean_interval((b - a).tolist()), mean_interval((c - a).tolist())
         not_lower = HOLDS if higher.low >= 0 else DIFFERS if higher.high < 0 else INCONCLUSIVE
-        # what is so at step 0 was not learned
-        reachable = bool(((first - start).round(6) > 0).any())
+        never_reached = np.isnan(first).all()
+        at_start = "" if never_reached or ((first - start).round(6) > 0).any() else "ξ is no better than at step 0"
         yield "S-12", Judgement(
             measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", interval=higher, n=len(first),
-            verdict=all_of([not_lower, by_margin(near, 0.05)]) if reachable else INCONCLUSIVE,
-        )  # fmt: skip
+            verdict=INCONCLUSIVE if never_reached else all_of([not_lower, by_margin(near, 0.05)]),
+        ).undecided(at_start)  # fmt: skip
 
     def _sizes(self) -> Iterator[tuple[str, Judgement]]:
         data, spec = self.study.task.data, self.study.task.data.corpus

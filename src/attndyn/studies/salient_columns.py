@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from attndyn.measures.agreement import xi
+from attndyn.measures.estimates import of_pairs
 from attndyn.store.metrics import Row
 from attndyn.studies.read_part import highest, of_others
 from attndyn.studies.salient_entries import by_gold_run, entry, final
@@ -106,7 +107,8 @@ class Columns:
     def _column(self, table: str, name: str, reading: str) -> Iterator[Row]:
         """An entry of table 1, its parts by gold run, and its ξ. A proxy has no gold run: its ξ is that of the mean."""
         values = self.by_code(name) if reading == CODE else self.by_text(name)
-        yield from entry(table, name, values, self.part.chance)
+        of_the_others = reading == CODE and name == COLUMNS[3]
+        yield from entry(table, name, values, self.part.chance, of_pairs(values) if of_the_others else None)
         if reading == CODE:
             yield Row(table, 0, 0, name + LAST, float(np.nanmean(self.by_code(name, final))))
         of_golds = name != COLUMNS[1]

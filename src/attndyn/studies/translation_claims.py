@@ -46,6 +46,8 @@ WHATEVER_IS_READ = ("S-03", "S-19", "S-49", "S-50")
 
 OF_UNIFORM = ("S-08", "S-09", "S-10", "S-13", "S-14", "S-15", "S-53", "B-14")
 """What is over the runs under uniform attention."""
+OF_PAIRS = ("S-02", "B-14")
+"""What compares the standard runs with each other."""
 
 
 def all_or_none(found: list[bool]) -> str:
@@ -74,6 +76,8 @@ class Judge:
             pairs = min(valid, self.value(SUMMARY, "training pairs")) if id == "S-15" else valid
             if id in OF_UNIFORM:
                 judgement = judgement.over(self.study.uniform, "run under uniform attention")
+            if id in OF_PAIRS:
+                judgement = judgement.among(self.study.seeds, "standard run")
             yield id, judgement if id in WHATEVER_IS_READ else judgement.on(pairs, "pairs")
 
     def _all(self) -> Iterator[tuple[str, Judgement]]:

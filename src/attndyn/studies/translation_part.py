@@ -118,9 +118,15 @@ class Pairs(ReadPart):
         partner = source.ids[source.offsets[self.sentence] + np.maximum(found, 0)]
         return np.where(np.isin(partner, (task.start, task.end)), -1, found)
 
-    def entry(self, table: str, name: str, values: np.ndarray) -> Iterator[Row]:
-        """The mean of [run …, row] with its interval, and that of its distance from chance."""
-        spread, above = (interval(each, self.sentence) for each in (values, values - self.chance))
+    def entry(
+        self, table: str, name: str, values: np.ndarray, judged: np.ndarray | None = None, least: float = 0.0
+    ) -> Iterator[Row]:
+        """The mean of [run …, row], which lies between `least` and 1, with its interval, and that of its distance from
+        chance; or the intervals of others."""
+        judged = values if judged is None else judged
+        spread = interval(judged, self.sentence, (least, 1.0))
+        expected = float(self.chance.mean())
+        above = interval(judged - self.chance, self.sentence, (least - expected, 1.0 - expected))
         for ending, number in (
             ("", np.nanmean(values)), (" low", spread.low), (" high", spread.high),
             (" above low", above.low), (" above high", above.high),
