@@ -48,17 +48,34 @@ def test_a_fall_is_judged_on_other_texts_than_those_that_choose_the_peak() -> No
     found = named(rise_and_fall(curves(0.6, 0.3), STEPS))
     assert found["peak step of A(α, β_uf)"] == 100
     assert 0.2 < found["fall of A(α, β_uf) low"] < 0.3 < found["fall of A(α, β_uf) high"] < 0.4
+    assert 0.4 < found["rise of A(α, β_uf) low"] < 0.5 < found["rise of A(α, β_uf) high"] < 0.6
     assert found["inflation of A(α, β_uf)"] == 0  # both halves choose the same step
     level = curves(0.4, 0.4, 40)
     judged = level[..., 1::2].mean(axis=(0, 1, 3))
     flat = named(rise_and_fall(level, STEPS))
     at = STEPS.index(int(flat["peak step of A(α, β_uf)"]))
-    assert at == level[..., ::2].mean(axis=(0, 1, 3)).argmax()
+    assert at == 1 + level[:, :, 1:3, ::2].mean(axis=(0, 1, 3)).argmax()
     assert flat["peak of A(α, β_uf)"] == judged[at]
     assert flat["fall of A(α, β_uf) low"] <= 0
     assert flat["inflation of A(α, β_uf)"] > 0.005  # what each run's own maximum adds, though nothing rises
     one = named(rise_and_fall(curves(0.6, 0.3, 1), STEPS))
     assert np.isfinite(list(one.values())).all()
+
+
+def test_noise_and_what_only_rises_do_not_fall() -> None:
+    draw = np.random.default_rng(0)
+    ends = "rise of A(α, β_uf) low", "rise of A(α, β_uf) high", "fall of A(α, β_uf) low", "fall of A(α, β_uf) high"
+    decided = 0
+    for _ in range(20):
+        noise = named(rise_and_fall(draw.random((4, 3, 4, 40)) < 0.3, STEPS))
+        low, high, below, above = (noise[end] for end in ends)
+        decided += low > 0 or high < 0 or below > 0 or above < 0
+    assert decided <= 4, "of 40 intervals"
+    rising = named(rise_and_fall(curves(0.5, 0.9), STEPS))
+    assert rising["peak step of A(α, β_uf)"] == 100
+    assert rising["fall of A(α, β_uf) high"] < 0
+    still = named(rise_and_fall(np.zeros((2, 2, 4, 40)), STEPS))
+    assert [still[end] for end in ends] == [0, 0, 0, 0]
 
 
 def test_a_proxy_has_no_gold_run_though_there_are_as_many() -> None:

@@ -287,7 +287,8 @@ def test_no_link_at_all_is_not_judged() -> None:
     [
         ([[0.1, 0.2, 0.4, 0.3], [0.1, 0.2, 0.3, 0.4]], HOLDS, "τ 0.67 to 1.00"),
         ([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]], DIFFERS, "τ -1.00 to 1.00"),
-        ([[0.1, 0.1, 0.1, 0.1], [0.1, 0.2, 0.3, 0.4]], INCONCLUSIVE, "τ nan to nan"),
+        ([[0.1, 0.1, 0.1, 0.1], [0.1, 0.2, 0.3, 0.4]], INCONCLUSIVE, "τ 1.00 to 1.00"),
+        ([[0.1, 0.1, 0.1, 0.1], [0.4, 0.3, 0.2, 0.1]], DIFFERS, "τ -1.00 to -1.00"),
         ([[0.1, 0.1, 0.1, 0.1]] * 2, INCONCLUSIVE, "a curve stays where it is in every run"),
     ],
 )
@@ -298,6 +299,7 @@ def test_rising_together(agreement: list[list[float]], verdict: str, measured: s
         rows += [Row("standard", seed, n, "accuracy", 0.1 * n) for n in range(4)]
     found = judge(rows).together()
     assert (found.verdict, found.measured) == (verdict, measured)
+    assert ("in 1 of 2 runs a curve stays" in found.why) == (found.n == 1)
     ends = judge([row for row in rows if row.step in (0, 3)]).together()
     assert ends.verdict == INCONCLUSIVE  # of two checkpoints τ is 1 or −1
 

@@ -111,17 +111,21 @@ def curves(columns: Columns) -> Iterator[Row]:
 
 def rise_and_fall(found: np.ndarray, steps: list[int]) -> Iterator[Row]:
     """A peak that is chosen and judged on the same texts cannot lie below the end: it is chosen on every second text,
-    and the others tell how far it falls from there, and by how much a maximum over checkpoints of their own inflates
-    it. From [gold, seed, step, text]."""
+    between the first and the last checkpoint, and the others tell how far it rises and falls, and by how much a maximum
+    over checkpoints of their own inflates it. From [gold, seed, step, text]."""
     several = found.shape[-1] > 1
     chosen = found[..., ::2]
     judged = (found[..., 1::2] if several else found).astype(np.float64)
-    peak = int(chosen.mean(axis=(0, 1, 3)).argmax())
-    fall = interval(judged[:, :, peak] - judged[:, :, -1], within=APART)
+    inside = slice(1, -1) if len(steps) > 2 else slice(0, 1)
+    peak = inside.start + int(chosen.mean(axis=(0, 1, 3))[inside].argmax())
+    rise, fall = (interval(judged[:, :, peak] - judged[:, :, end], within=APART) for end in (0, -1))
     numbers = {
         f"peak step of {RISE}": steps[peak],
         f"peak of {RISE}": judged[:, :, peak].mean(),
         f"last of {RISE}": judged[:, :, -1].mean(),
+        f"first of {RISE}": judged[:, :, 0].mean(),
+        f"rise of {RISE} low": rise.low,
+        f"rise of {RISE} high": rise.high,
         f"fall of {RISE} low": fall.low,
         f"fall of {RISE} high": fall.high,
     }

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 OF_ANSWERS = ("S-07", "S-11", "S-12", "B-09", "O-02")
 """What is decided by loss and accuracy."""
-OF_UNIFORM = ("S-08", "S-09", "S-10", "S-13", "S-15", "S-27", "S-36", "S-53", "S-57", "B-14", "O-07")
+OF_UNIFORM = ("S-08", "S-09", "S-10", "S-11", "S-12", "S-13", "S-15", "S-27", "S-36", "S-53", "S-57", "B-14", "O-07")
 """What is over the runs under uniform attention."""
 OF_PAIRS = ("S-02", "S-54", "B-14")
 """What compares the standard runs with each other."""
@@ -203,18 +203,18 @@ class Judge:
         )  # fmt: skip
 
     def _rise_and_fall(self) -> Judgement:
-        fall, inflation = (self.between(SUMMARY, f"{what} of A(α, β_uf)") for what in ("fall", "inflation"))
-        step, peak, last, more = (
-            self.value(SUMMARY, f"{what} of A(α, β_uf)") for what in ("peak step", "peak", "last", "inflation")
+        rise, fall, inflation = (
+            self.between(SUMMARY, f"{what} of A(α, β_uf)") for what in ("rise", "fall", "inflation")
         )
-        steps = self.metrics.curves(UNIFORM, "A(α, β_uf)").steps
-        inside = 0 < step < steps[-1]
-        falls = by_sign(Interval(fall.low - FALLS, fall.high - FALLS)) if inside else DIFFERS
+        step, first, peak, last, more = (
+            self.value(SUMMARY, f"{what} of A(α, β_uf)") for what in ("peak step", "first", "peak", "last", "inflation")
+        )
+        falls = by_sign(Interval(fall.low - FALLS, fall.high - FALLS))
         return Judgement(
-            measured=f"{100 * peak:.1f} at step {step:.0f}, {100 * last:.1f} in the end; the maximum adds "
-            f"{100 * more:.1f} [{100 * inflation.low:.1f}, {100 * inflation.high:.1f}]",
-            verdict=all_of([falls, by_margin(inflation, INFLATED)]), interval=fall,
-        ).along(len(steps))  # fmt: skip
+            measured=f"{100 * first:.1f} at first, {100 * peak:.1f} at step {step:.0f}, {100 * last:.1f} in the end; "
+            f"the maximum adds {100 * more:.1f} [{100 * inflation.low:.1f}, {100 * inflation.high:.1f}]",
+            verdict=all_of([by_sign(rise), falls, by_margin(inflation, INFLATED)]), interval=fall,
+        ).along(len(self.metrics.curves(UNIFORM, "A(α, β_uf)").steps))  # fmt: skip
 
     def _outlier(self) -> Judgement:
         apart = self.above(SUMMARY, "A(α, α of another seed)")

@@ -96,12 +96,12 @@ STATEMENTS = (
                "direction", f"of A(β_count, β_uf) and of A(α, β_count) {ABOVE}"),
     _statement("S-37", f"{PAPER} §5.1", "attention correlates with saliency: A(α, Δ) above Â", "direction", ABOVE),
     _statement("S-53", f"{PAPER} A.7", "A(α, β_uf(τ)) rises, then falls; taking the maximum inflates it little",
-               "direction", "a peak is chosen on every second text and judged on the others. It falls if the peak is "
-               "neither at the first nor at the last checkpoint and the interval of peak minus last, over gold runs, "
-               f"seeds and texts, lies above {FALLS:g}; it does not if the peak is at an end or the interval lies "
-               "below that. The maximum inflates little if, on the same texts, the largest over checkpoints is above "
-               f"the value at the step that the others choose by less than {INFLATED:g}, by the interval. Holds if "
-               "both hold, differs if one does"),
+               "direction", "the largest between the first and the last checkpoint is chosen on every second text and "
+               "judged on the others, by intervals over gold runs, seeds and texts: it rises if largest minus first "
+               f"lies above 0, not if below; it falls if largest minus last lies above {FALLS:g}, not if below that. "
+               "The maximum inflates little if, on the same texts, the largest over checkpoints is above the value at "
+               f"the step that the others choose by less than {INFLATED:g}, by the interval. Holds if all three hold, "
+               "differs if one does not"),
     _statement("S-54", f"{PAPER} A.9", "on SMS the attention of two seeds does not agree", "A(α, β_uf) .9-1.7, A(α, β) "
                "9.4-9.7, Â 8-10 (log)", f"on SMS: the interval of A(α, α of another seed) minus Â, over gold runs "
                f"and texts: differs if it lies above 0; else holds if it ends below {AGREED:g}"),

@@ -44,7 +44,7 @@ PROBE, ATTENTION = "probe on link", "attention on link"
 WHATEVER_IS_READ = ("S-03", "S-19", "S-49", "S-50")
 """What is decided however few pairs are read: about the start, the model, an example, a solver."""
 
-OF_UNIFORM = ("S-08", "S-09", "S-10", "S-13", "S-14", "S-15", "S-53", "B-14")
+OF_UNIFORM = ("S-08", "S-09", "S-10", "S-11", "S-12", "S-13", "S-14", "S-15", "S-53", "B-14")
 """What is over the runs under uniform attention."""
 OF_PAIRS = ("S-02", "B-14")
 """What compares the standard runs with each other."""
@@ -177,10 +177,12 @@ class Judge:
             taus = kendall_tau(agreement, accuracy).values
         except ValueError:  # a curve that does not move has no order
             return Judgement(measured="a curve stays where it is in every run", n=len(accuracy), verdict=INCONCLUSIVE)
-        low, high = float(taus.min()), float(taus.max())  # NaN, if one of them is
-        verdict = HOLDS if low > 0.5 else DIFFERS if low < 0 else INCONCLUSIVE
+        moved = taus[~taus.isnan()]
+        low, high, still = float(moved.min()), float(moved.max()), len(taus) - len(moved)
+        verdict = DIFFERS if low < 0 else HOLDS if low > 0.5 and not still else INCONCLUSIVE
+        why = f"in {still} of {len(taus)} runs a curve stays where it is" if still else ""
         told = f"τ {low:.2f} to {high:.2f}"
-        return Judgement(measured=told, n=len(taus), verdict=verdict).along(accuracy.shape[1])
+        return Judgement(measured=told, n=len(moved), verdict=verdict, why=why).along(accuracy.shape[1])
 
     def xis(self, table: str, name: str) -> np.ndarray:
         """ξ of each gold run; NaN: never."""
