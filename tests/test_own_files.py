@@ -116,6 +116,14 @@ def test_a_file_that_is_gone_is_not_taken_for_one_whose_name_begins_alike(here: 
     assert attndyn.run("salient-words", out="run", page=False, **chosen).info["finding"] == first.info["finding"]
 
 
+def test_a_page_that_shows_texts_says_that_it_needs_them(here: Path) -> None:
+    run = classified("run")
+    Path("own.tsv").unlink()
+    with pytest.raises(UserError, match=r"the page of run shows its texts, and these cannot be read: 'own\.tsv'"):
+        run.report()
+    assert (run.path / "report.html").exists()
+
+
 @pytest.mark.parametrize(
     ("study", "settings", "edited"),
     [("initial-derivative", inputs_and_outputs, "in.txt"), ("topic-words", labelled, "own.tsv")],

@@ -68,8 +68,10 @@ class MyWords(Study):
 
 
 if __name__ == "__main__":
-    text = Path(sys.argv[1] if len(sys.argv) > 1 else __file__).read_text(encoding="utf-8")
-    counts = tuple(count for _, count in Counter(text.lower().split()).most_common(30))
+    file = Path(sys.argv[1] if len(sys.argv) > 1 else __file__)
+    if not file.is_file():
+        sys.exit(f"there is no file {file}: python docs/examples/own_task.py [TEXT FILE]")
+    counts = tuple(count for _, count in Counter(file.read_text(encoding="utf-8").lower().split()).most_common(30))
     run = attndyn.run(MyWords(counts=counts))
     print(run.info["finding"])
     print(run.path / "report.html")

@@ -175,7 +175,7 @@ def _result(claim: dict[str, Any] | None) -> list[Any]:
         return [Text("–"), Text("")]
     measured = claim["measured"]
     if claim["interval"] is not None:
-        measured += f" [{claim['interval'][0]:.3g}, {claim['interval'][1]:.3g}]"
+        measured += "\n{:.3g} to {:.3g} (95 %)".format(*claim["interval"])  # of what, says the rule
     if claim.get("on"):
         measured = f"{claim['on']}: {measured}"
     verdict = "not judged" if claim["verdict"].startswith("not judged") else claim["verdict"]

@@ -104,7 +104,12 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
         forget()
     check_own_files(study, folder, info)
     with lock(folder):
-        return _page(study, folder, formats)
+        try:
+            return _page(study, folder, formats)
+        except UserError as error:
+            if not own_files(study):
+                raise
+            raise UserError(f"the page of {folder} shows its texts, and these cannot be read: {error}") from None
 
 
 def reproduce(

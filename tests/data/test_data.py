@@ -115,7 +115,8 @@ def test_a_missing_corpus_says_how_to_get_it_and_where_was_looked(
     assert str(PACKAGED / "imdb") in err
     code, _, err = call(capsys, "data", "check", "glove")
     assert code == 2
-    assert "put glove_6B_100d_subset.txt.xz there yourself" in err
+    assert "put glove_6B_100d_subset.txt.xz into " in err
+    assert f"{Path('glove')} yourself" in err
 
 
 @pytest.mark.parametrize("planted", ["bit", "cut", "missing", "other"])

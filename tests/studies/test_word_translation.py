@@ -140,7 +140,7 @@ def test_no_torch_before_it_is_needed() -> None:
         ({"linear": 1001}, "linear must be at most 1000"),
         ({"lr": 0.0}, "learning rate"),
         ({"dropout": 1.0}, "dropout lies between 0 and 1"),
-        ({"vocabulary": 3}, "pieces must be at least 5"),
+        ({"vocabulary": 3}, "a vocabulary must have at least 5 pieces"),
     ],
 )
 def test_impossible_settings(settings: dict[str, float], message: str) -> None:

@@ -74,7 +74,7 @@ def test_a_text_of_one_word_is_refused(tmp_path: Path) -> None:
 
 def test_three_labels_are_refused(tmp_path: Path) -> None:
     task = BareText(str(write(tmp_path / "own.tsv", [5] * 90, ("a", "b", "c"))))
-    with pytest.raises(UserError, match=r"3 labels \(a, b, c…\); two are needed"):
+    with pytest.raises(UserError, match=r"3 labels \(a, b, c\); two are needed"):
         _ = task.data
 
 

@@ -90,6 +90,9 @@ def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
     assert examples.kept == {"train": (18, 19), "valid": (18, 19)}
     assert len(examples.train) == len(examples.valid) == len(examples.references["valid"]) == 18
     assert examples.valid.source.lengths.max() <= 40
+    assert task.epoch(18) == 1
+    with pytest.raises(UserError, match=r"18 of the 19 training pairs of .* at most 40 pieces a side, fewer than a b"):
+        task.epoch(19)
 
 
 def test_text_without_a_validation_part(tmp_path: Path) -> None:
@@ -124,7 +127,7 @@ def test_unequal_and_empty_sides(tmp_path: Path) -> None:
 
 
 def test_more_pieces_than_the_text_has(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no 9,000 pieces can be made of its training part \(.*<= \d+\)"):
+    with pytest.raises(UserError, match=r"no vocabulary of 9,000 pieces can be made of its training part \(.*<= \d+\)"):
         loaded(own(tmp_path, pieces=9000))
 
 
@@ -142,9 +145,12 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
         loaded(own(tmp_path, model=str(tmp_path / "none.model")))
 
 
-@pytest.mark.parametrize(("setting", "value"), [("pieces", 4), ("longest", 2)])
-def test_impossible_settings(setting: str, value: int) -> None:
-    with pytest.raises(UserError, match=f"{setting} must be at least"):
+@pytest.mark.parametrize(
+    ("setting", "value", "told"),
+    [("pieces", 4, "a vocabulary must have at least 5 pieces"), ("longest", 2, "longest must be at least 3")],
+)
+def test_impossible_settings(setting: str, value: int, told: str) -> None:
+    with pytest.raises(UserError, match=told):
         PieceText(SHIPPED, **{setting: value})
 
 

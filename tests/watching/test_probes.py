@@ -251,6 +251,12 @@ def test_the_embedding_is_one_that_runs() -> None:
         probes.find_embedding(model, examples, "model.shared")
 
 
+@pytest.mark.parametrize("wrong", [-0.5, float("nan"), float("inf")])
+def test_given_attention_is_no_weight_below_0_and_finite(wrong: float) -> None:
+    with pytest.raises(attndyn.UserError, match="weights of at least 0, and finite"):
+        attndyn.given(torch.tensor([[0.5, wrong]]))
+
+
 def test_uniform_and_given_attention() -> None:
     torch.manual_seed(0)
     model, words = bert().train(), tokens()

@@ -94,8 +94,9 @@ def bare(task: BareText) -> Labelled:
     own_valid = has_valid(task.corpus, task.data_dir)
     data = load_labelled(task.corpus, data_dir=task.data_dir, rule=task.rule, vectors=task.vectors, own_valid=own_valid)
     if len(data.classes) != 2:
+        more = "…" if len(data.classes) > 5 else ""
         raise UserError(
-            f"{task.corpus} has {len(data.classes)} labels ({', '.join(data.classes[:5])}…); two are needed here"
+            f"{task.corpus} has {len(data.classes)} labels ({', '.join(data.classes[:5])}{more}); two are needed here"
         )
     # the most frequent words come first
     size = len(SPECIALS) + int((data.train.source.counts[len(SPECIALS) :] >= task.seen).sum())

@@ -67,7 +67,7 @@ class PieceText(CorpusTask):
 
     def __post_init__(self) -> None:
         if self.pieces < 5:
-            raise UserError(f"pieces must be at least 5, four of which are no text; not {self.pieces}")
+            raise UserError(f"a vocabulary must have at least 5 pieces, four of which are no text; not {self.pieces}")
         if self.longest < 3:
             raise UserError(f"longest must be at least 3, which is one piece between <s> and </s>; not {self.longest}")
 
@@ -114,6 +114,15 @@ class PieceText(CorpusTask):
             parts[split], kept[split] = pairs, (len(pairs), len(part.source))
             references[split] = [part.target[line] for line in short]
         return PieceExamples(parts["train"], parts["valid"], words, words, model, references, kept)
+
+    def epoch(self, batch: int) -> int:
+        kept, written = loaded(self).kept["train"]  # type: ignore[attr-defined]
+        if kept < batch and kept < written:
+            raise UserError(
+                f"{kept} of the {written} training pairs of {self.corpus} have at most {self.longest} pieces a side, "
+                f"fewer than a batch of {batch}"
+            )
+        return super().epoch(batch)
 
     def build(self, seeds: Sequence[int], device: Any = "cpu") -> Sampler:
         from attndyn.tasks.ragged import RaggedSampler
@@ -200,7 +209,7 @@ def trained_model(lines: Iterable[str], pieces: int, corpus: str) -> sentencepie
             sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=written, **settings)
         except RuntimeError as error:
             raise UserError(
-                f"{corpus}: no {pieces:,} pieces can be made of its training part ({reason(error)})"
+                f"{corpus}: no vocabulary of {pieces:,} pieces can be made of its training part ({reason(error)})"
             ) from None
         atomic.write_bytes(path, written.getvalue())
     return own_model(path, pieces)

@@ -112,7 +112,8 @@ def obtain(corpus: Corpus, data_dir: Path | str | None = None) -> Found:
 def how_to_get(corpus: Corpus) -> str:
     if corpus.hub is not None:
         return f"attndyn data fetch {corpus.name} downloads it"
-    return f"it cannot be fetched: put {', '.join(corpus.files)} there yourself, as docs/data.md says"
+    folder = cache_folder() / corpus.name
+    return f"it cannot be fetched: put {', '.join(corpus.files)} into {folder} yourself, as docs/data.md says"
 
 
 def problems(found: Found, *, rows: bool = True) -> Iterator[Problem]:

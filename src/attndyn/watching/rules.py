@@ -32,8 +32,11 @@ def uniform() -> Rule:
 
 
 def given(weights: Any) -> Rule:
-    """These weights: [batch, head, query, key], or axes of length 1, or fewer axes on the left."""
+    """These weights: [batch, head, query, key], or axes of length 1, or fewer axes on the left. They are taken as they
+    are, also if a row does not sum to 1, as after dropout."""
     tensor = torch.as_tensor(weights)
+    if not ((tensor >= 0) & tensor.isfinite()).all():
+        raise UserError("given attention must be weights of at least 0, and finite")
 
     def rule(place: Place, scores: Tensor, mask: Tensor) -> Tensor:
         part = tensor

@@ -31,6 +31,7 @@ from attndyn.watching.undisturbed import bare, undisturbed
 
 STUDY = "watch"
 CELLS = 64
+OTHER = "choose another out= (--out), or say fresh=True (--fresh)"
 _WATCHES: weakref.WeakValueDictionary[Path, Watch] = weakref.WeakValueDictionary()
 
 
@@ -141,12 +142,14 @@ class Watch:
         info = check_folder(STUDY, folder, fresh)
         if info is not None and not fresh:
             if info["status"] == "finished":
-                raise UserError(f"{folder} holds a finished run; choose another out=, or say fresh=True")
+                raise UserError(
+                    f"{folder} holds a finished run; choose another out= (--out), or say fresh=True (--fresh)"
+                )
             other = [name for name, value in settings.items() if info["settings"].get(name) != value]
             if other:
                 raise UserError(
                     f"{folder} was begun with another {other[0]} ({info['settings'].get(other[0])} instead of "
-                    f"{settings[other[0]]}); choose another out=, or say fresh=True"
+                    f"{settings[other[0]]}); {OTHER}"
                 )
         # A notebook runs its cell again while the watch that was interrupted is still around.
         earlier = _WATCHES.get(folder.resolve())
