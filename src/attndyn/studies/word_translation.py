@@ -41,7 +41,7 @@ LOGGED = {"multi30k": "Multi30k"}
 @dataclass(frozen=True, kw_only=True)
 class WordTranslation(TranslationStudy):
     name: ClassVar[str] = "word-translation"
-    title: ClassVar[str] = "Word translation: first the dictionary, then the attention"
+    title: ClassVar[str] = "Word translation: first the dictionary, then the attention?"
     source: ClassVar[str] = "Snell et al., arXiv 2103.07601, sections 2, 3, 5.1, A.1, A.4, A.5, A.7, A.8; tables 1 to 8"
     statements = STATEMENTS
     demo: ClassVar[dict[str, Any]] = {
@@ -119,7 +119,7 @@ class WordTranslation(TranslationStudy):
         yield judge.dictionary()
         yield Curves(
             name="stages",
-            title="First the dictionary, then the attention",
+            title="First the dictionary, then the attention?",
             caption="Of the links that IBM Model 1 makes in the validation pairs, those to <s> and </s> left out, the "
             "share where β and α have their peak on the same source piece.",
             metric=(("probe on link", "β, the probe"), ("attention on link", "α, the attention")),
