@@ -29,6 +29,8 @@ AT_ONCE = 200
 """Cells that are handed to the cluster at a time; each holds a lock here."""
 REACHED_SECONDS = 20
 """How long a cluster may take to answer; `ray.init` alone would try for minutes."""
+ANSWER_SECONDS = 5.0
+"""How long cells are let answer after one has ended the sweep."""
 SAID_SECONDS = 30
 """At the latest after so long it says where it stands."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -125,9 +127,16 @@ class Work:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for reference, (_, held) in self.cells.items():
-            self.ray.cancel(reference, force=True)
-            held.close()
+        """Where one machine refuses, others are about to. They are let answer, as Ray can break down, and this process
+        with it, when a task ends in the moment in which it is cancelled."""
+        with ExitStack() as locks:
+            for _, held in self.cells.values():
+                locks.push(held)
+            seconds = 0.0 if kind is None or issubclass(kind, KeyboardInterrupt) else ANSWER_SECONDS
+            given = list(self.cells)
+            _, left = self.ray.wait(given, num_returns=len(given), timeout=seconds) if given else ([], [])
+            for reference in left:
+                self.ray.cancel(reference, force=True)
 
     def begin(self, cell: Cell) -> bool:
         """Hands a cell over; False: somebody else has finished it in the meantime."""
