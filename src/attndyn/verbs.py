@@ -104,12 +104,7 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
         forget()
     check_own_files(study, folder, info)
     with lock(folder):
-        try:
-            return _page(study, folder, formats)
-        except UserError as error:
-            if not own_files(study):
-                raise
-            raise UserError(f"the page of {folder} shows its texts, and these cannot be read: {error}") from None
+        return _page(study, folder, formats)
 
 
 def reproduce(
@@ -236,6 +231,10 @@ def _page(study: Study, folder: Path, formats: Sequence[str] = ("svg", "png")) -
     try:
         parts = list(study.figures(Metrics(finished.metrics)))
         return page.build(finished, parts, finished.info["finding"], formats=tuple(formats))
+    except UserError as error:
+        if not own_files(study):
+            raise
+        raise UserError(f"the page of {folder} shows its texts, and these cannot be read: {error}") from None
     except KeyError as error:
         if not by_other_code(finished.info):
             raise

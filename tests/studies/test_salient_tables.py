@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from attndyn.store.metrics import Row
+from attndyn.studies.read_part import entry
 from attndyn.studies.salient_appendix import rise_and_fall
 from attndyn.studies.salient_columns import Columns
-from attndyn.studies.salient_entries import difference, entry
+from attndyn.studies.salient_entries import difference
 from attndyn.studies.salient_names import CODE, COLUMNS, KENDALL, SUMMARY, TRAIN
 from attndyn.studies.salient_page import Tables
 from attndyn.studies.salient_part import Part

@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attndyn.measures import estimates
 from attndyn.measures.flat import Texts
+from attndyn.store.metrics import Row
 
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 POSITIONS = 1 << 22
 """Of a scoring, that a GPU compares at once."""
+SHARE, APART = (0.0, 1.0), (-1.0, 1.0)
+"""Where agreements, and where τ and differences of agreements, can lie."""
 ORDERS = 20
 """Random ones, whose agreement with a scoring is Â as the authors estimate it."""
 
@@ -83,6 +87,37 @@ class ReadPart:
                 for key, u in scorings.items():
                     found[key][i, some] = self.rows.taus(u, values, every).cpu().numpy()
         return found
+
+
+def spread(
+    table: str,
+    name: str,
+    values: np.ndarray,
+    judged: np.ndarray | None = None,
+    within: tuple[float, float] = APART,
+    groups: np.ndarray | None = None,
+) -> Iterator[Row]:
+    """The mean of [run …, row] with its interval, for which every axis counts; or with that of what is `judged`."""
+    interval = estimates.interval((values if judged is None else judged).astype(np.float64), groups, within)
+    for ending, number in (("", means(values.ravel())), (" low", interval.low), (" high", interval.high)):
+        yield Row(table, 0, 0, name + ending, float(number))
+
+
+def entry(
+    table: str,
+    name: str,
+    values: np.ndarray,
+    chance: np.ndarray,
+    judged: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> Iterator[Row]:
+    """The same of an agreement, and the interval of its distance from chance."""
+    yield from spread(table, name, values, judged, SHARE, groups)
+    expected = float(chance.mean())
+    within = SHARE[0] - expected, SHARE[1] - expected
+    above = estimates.interval((values if judged is None else judged) - chance, groups, within)
+    yield Row(table, 0, 0, f"{name} above low", above.low)
+    yield Row(table, 0, 0, f"{name} above high", above.high)
 
 
 def at_once(device: str, positions: int) -> int:

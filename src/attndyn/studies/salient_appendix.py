@@ -13,9 +13,9 @@ from torch import Tensor
 
 from attndyn.measures.estimates import interval, of_pairs
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import highest, of_others
+from attndyn.studies.read_part import APART, entry, highest, of_others, spread
 from attndyn.studies.salient_columns import Columns
-from attndyn.studies.salient_entries import APART, along, by_gold_run, difference, entry, spread
+from attndyn.studies.salient_entries import along, by_gold_run, difference
 from attndyn.studies.salient_names import BLOG, CODE, COLUMNS, STANDARD, SUMMARY, UNIFORM, UNIFORM_OF, VECTORS
 from attndyn.studies.salient_part import Part, left_out
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from attndyn.measures.agreement import xi
 from attndyn.measures.estimates import of_pairs
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import highest, of_others
-from attndyn.studies.salient_entries import by_gold_run, entry, final
+from attndyn.studies.read_part import entry, highest, of_others
+from attndyn.studies.salient_entries import by_gold_run, final
 from attndyn.studies.salient_names import CODE, COLUMNS, FROZEN, LAST, STANDARD, TEXT, TRAIN, UNIFORM
 from attndyn.studies.salient_part import Part, influence_at_gold
 
@@ -107,8 +107,8 @@ class Columns:
     def _column(self, table: str, name: str, reading: str) -> Iterator[Row]:
         """An entry of table 1, its parts by gold run, and its ξ. A proxy has no gold run: its ξ is that of the mean."""
         values = self.by_code(name) if reading == CODE else self.by_text(name)
-        of_the_others = reading == CODE and name == COLUMNS[3]
-        yield from entry(table, name, values, self.part.chance, of_pairs(values) if of_the_others else None)
+        paired = reading == CODE and name == COLUMNS[3]
+        yield from entry(table, name, values, self.part.chance, of_pairs(values) if paired else None)
         if reading == CODE:
             yield Row(table, 0, 0, name + LAST, float(np.nanmean(self.by_code(name, final))))
         of_golds = name != COLUMNS[1]

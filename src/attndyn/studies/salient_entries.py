@@ -1,4 +1,4 @@
-"""Numbers of `salient-words` as rows: means over seeds and texts with their intervals."""
+"""Numbers of `salient-words` as rows: of gold runs, along training, and differences."""
 
 from __future__ import annotations
 
@@ -6,34 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attndyn.measures import estimates
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import highest, means
+from attndyn.studies.read_part import entry, highest, spread
 from attndyn.studies.salient_names import LAST, SUMMARY
-
-SHARE, APART = (0.0, 1.0), (-1.0, 1.0)
-"""Where agreements, and where τ and differences of agreements, can lie."""
-
-
-def entry(
-    table: str, name: str, values: np.ndarray, chance: np.ndarray, judged: np.ndarray | None = None
-) -> Iterator[Row]:
-    """The mean of [seed …, text] with its interval, and that of its distance from chance; or with those of others."""
-    judged = values if judged is None else judged
-    expected = float(chance.mean())
-    above = estimates.interval(judged - chance, within=(SHARE[0] - expected, SHARE[1] - expected))
-    yield from spread(table, name, values, judged, SHARE)
-    yield Row(table, 0, 0, f"{name} above low", above.low)
-    yield Row(table, 0, 0, f"{name} above high", above.high)
-
-
-def spread(
-    table: str, name: str, values: np.ndarray, judged: np.ndarray | None = None, within: tuple[float, float] = APART
-) -> Iterator[Row]:
-    """The mean of [seed …, text] with its interval, for which every axis counts; or with that of others."""
-    interval = estimates.interval((values if judged is None else judged).astype(np.float64), within=within)
-    for ending, number in (("", means(values.ravel())), (" low", interval.low), (" high", interval.high)):
-        yield Row(table, 0, 0, name + ending, float(number))
 
 
 def difference(name: str, first: np.ndarray, second: np.ndarray) -> Iterator[Row]:

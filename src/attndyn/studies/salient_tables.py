@@ -30,10 +30,9 @@ from attndyn.models.layers import of_classes
 from attndyn.models.proxy import votes_of_words
 from attndyn.store.metrics import Row
 from attndyn.studies.kept import model_at
-from attndyn.studies.read_part import chosen_apart, highest, means
+from attndyn.studies.read_part import chosen_apart, entry, highest, means, spread
 from attndyn.studies.salient_appendix import curves, rest, with_vectors
 from attndyn.studies.salient_columns import Columns
-from attndyn.studies.salient_entries import entry, spread
 from attndyn.studies.salient_names import COLUMNS, KENDALL, PROXY, STANDARD, SUMMARY, UNIFORM
 from attndyn.studies.salient_part import RANKED, SEEN, TOKENS, Part
 

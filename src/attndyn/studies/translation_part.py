@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attndyn.measures.estimates import interval
 from attndyn.measures.translation import scorer
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import ReadPart
-from attndyn.studies.translation_names import LINEAR, PROXY, STANDARD, UNIFORM
+from attndyn.studies.read_part import ReadPart, entry, spread
+from attndyn.studies.translation_names import LINEAR, PROXY, STANDARD, SUMMARY, UNIFORM
 from attndyn.tasks.corpus import loaded
 from attndyn.tasks.held import held
 from attndyn.tasks.ragged import examined_lines
@@ -118,20 +117,13 @@ class Pairs(ReadPart):
         partner = source.ids[source.offsets[self.sentence] + np.maximum(found, 0)]
         return np.where(np.isin(partner, (task.start, task.end)), -1, found)
 
-    def entry(
-        self, table: str, name: str, values: np.ndarray, judged: np.ndarray | None = None, least: float = 0.0
-    ) -> Iterator[Row]:
-        """The mean of [run …, row], which lies between `least` and 1, with its interval, and that of its distance from
-        chance; or the intervals of others."""
-        judged = values if judged is None else judged
-        spread = interval(judged, self.sentence, (least, 1.0))
-        expected = float(self.chance.mean())
-        above = interval(judged - self.chance, self.sentence, (least - expected, 1.0 - expected))
-        for ending, number in (
-            ("", np.nanmean(values)), (" low", spread.low), (" high", spread.high),
-            (" above low", above.low), (" above high", above.high),
-        ):  # fmt: skip
-            yield Row(table, 0, 0, name + ending, float(number))
+    def entry(self, table: str, name: str, values: np.ndarray, judged: np.ndarray | None = None) -> Iterator[Row]:
+        """An agreement of [run …, row], over runs and pairs of sentences."""
+        yield from entry(table, name, values, self.chance, judged, self.sentence)
+
+    def difference(self, name: str, values: np.ndarray, judged: np.ndarray | None = None) -> Iterator[Row]:
+        """Of two agreements."""
+        yield from spread(SUMMARY, name, values, judged, groups=self.sentence)
 
     def odds(self, log_odds: Tensor) -> Tensor:
         """Of each number beside the largest of its row, so that none is too large."""

@@ -22,7 +22,7 @@ from attndyn.measures.agreement import xi
 from attndyn.measures.estimates import of_pairs
 from attndyn.measures.translation import counts, of_counts
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import chosen_apart, highest, means, of_others
+from attndyn.studies.read_part import APART, chosen_apart, highest, means, of_others
 from attndyn.studies.translation_names import (
     COLUMNS,
     DICTIONARY,
@@ -148,17 +148,17 @@ class Columns:
             yield from part.entry(SUMMARY, "A(β_IBM, β_uf)", highest(self.uniform["β_IBM"])[None])
 
     def _differences(self) -> Iterator[Row]:
-        """Of gold runs by token accuracy, each in [-1, 1]."""
+        """Of gold runs by token accuracy."""
         under, shaped = (self.column(name, "accuracy").astype(np.float32) for name in (COLUMNS[0], COLUMNS[3]))
         # [gold run, other standard run, run under uniform attention, row]
         apart = shaped[:, :, None] - under[:, None]
-        yield from self.part.entry(SUMMARY, SHAPED, apart, of_pairs(apart), least=-1.0)
+        yield from self.part.difference(SHAPED, apart, of_pairs(apart))
         along = self.of_gold(self.uniform, "alpha", "accuracy")
         first, last = (np.stack([found[:, end] for found in along]).astype(np.float32) for end in (0, -1))
-        yield from self.part.entry(SUMMARY, INFLATED, under - last, least=-1.0)
+        yield from self.part.difference(INFLATED, under - last)
         peak = np.stack([chosen_apart(found, self.part.sentence) for found in along])
-        yield from self.part.entry(SUMMARY, RISEN, peak - first, least=-1.0)
-        yield from self.part.entry(SUMMARY, FALLEN, peak - last, least=-1.0)
+        yield from self.part.difference(RISEN, peak - first)
+        yield from self.part.difference(FALLEN, peak - last)
 
     def _curves(self) -> Iterator[Row]:
         """A(α_gold, ·) along training: the mean over the golds of other runs."""
@@ -189,7 +189,7 @@ class Columns:
             for name, scoring in zip(RANKS, SCORINGS, strict=True):
                 best = np.stack([highest(found) for found in self.of_gold(taus, scoring, measure)])
                 apart = np.stack([chosen_apart(found, groups) for found in self.of_gold(taus, scoring, measure)])
-                interval = estimates.interval(apart, groups, (-1.0, 1.0))
+                interval = estimates.interval(apart, groups, APART)
                 for ending, number in (
                     ("", means(best.ravel())), (" low", interval.low), (" high", interval.high),
                     (" undefined", np.isnan(best).sum()),
