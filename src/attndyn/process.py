@@ -6,12 +6,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import torch
 
 UNTOLD_SECONDS = 1.0
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 STOPPING = "\nstopping after the step or the texts that are being computed, then saving"
 
 
@@ -61,6 +64,14 @@ def single_threaded() -> Iterator[None]:
 
     with one_thread_each(), threadpool_limits(1):
         yield
+
+
+def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """The results, in order: an item on each core, and each on one thread of torch, so that no bit depends on how many
+    cores there are."""
+    # OpenMP's thread count belongs to the calling thread, so each sets its own.
+    with one_thread_each(), ThreadPoolExecutor(cores(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return list(pool.map(work, items))
 
 
 @contextlib.contextmanager

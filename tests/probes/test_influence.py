@@ -4,11 +4,21 @@ from dataclasses import replace
 
 import pytest
 import torch
-from models.test_classifier import SMALL, WORDS, texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.test_classifier import SMALL, WORDS, classes, specs, texts
 from torch.nn import functional as F
 
 from attndyn.models import Learned, Uniform
-from attndyn.probes.influence import answer_influence, doubt, gradient_influence, leave_one_out, surprise
+from attndyn.probes.influence import (
+    answer_influence,
+    doubt,
+    each_again,
+    gradient_influence,
+    leave_one_out,
+    shared,
+    surprise,
+)
 from attndyn.probes.lexical import log_odds
 from attndyn.probes.trace import Trace
 from attndyn.tasks.sampler import Batch
@@ -37,10 +47,12 @@ def test_the_gradient_is_the_slope_of_the_loss_as_a_word_fades(rule) -> None:
         assert not delta[:, row, length:].any()
 
 
+@specs
+@classes
 @rules
 @torch.no_grad()
-def test_leaving_out_is_running_the_shorter_text(rule) -> None:
-    model, batch = SMALL.build(WORDS, (0, 1), 2).double(), texts(LENGTHS, 2)
+def test_leaving_out_is_running_the_shorter_text(spec, outputs: int, rule) -> None:
+    model, batch = spec.build(WORDS, (0, 1), outputs).double(), texts(LENGTHS, 2, outputs)
     found = leave_one_out(model, rule, batch, tokens=20)  # several slices
     for row, length in enumerate(LENGTHS):
         target = batch.target[:, [row]]
@@ -70,6 +82,25 @@ def test_the_influence_on_the_answer_is_its_slope_with_the_attention_held_still(
             torch.testing.assert_close(found[:, row, place], slope, rtol=1e-5, atol=1e-8)
         assert not found[:, row, length:].any()
     torch.testing.assert_close(logits, model(batch, rule)[0])
+
+
+@specs
+@settings(max_examples=15)
+@given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5).filter(lambda found: max(found) > 1),
+       tokens=st.integers(1, 200), seed=st.integers(0, 9))  # fmt: skip
+@torch.no_grad()
+def test_what_is_shared_between_shorter_texts_changes_nothing(spec, lengths: list[int], tokens: int, seed: int) -> None:
+    """Also where a text of one word is left with none."""
+    model, batch = spec.build(WORDS, (seed, seed + 1), 2).double(), texts(lengths, 2, seed=seed)
+    same = replace(batch, source=batch.source[:1].expand(2, -1, -1), target=batch.target[:1].expand(2, -1, -1))
+    found, wanted = (
+        {(int(r), int(p)): logits[:, n] for row, place, _, logits in read(model, Learned(), same, tokens)
+         for n, (r, p) in enumerate(zip(row, place, strict=True))}
+        for read in (shared, each_again)
+    )  # fmt: skip
+    assert sorted(found) == sorted(wanted) == [(row, n) for row, length in enumerate(lengths) for n in range(length)]
+    for at, logits in wanted.items():
+        torch.testing.assert_close(found[at], logits)
 
 
 @torch.no_grad()

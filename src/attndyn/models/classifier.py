@@ -13,12 +13,14 @@ silent: all other maps have biases, embeddings start from N(0, 1).
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attndyn.models import layers
 from attndyn.models.base import Model
+from attndyn.models.shortened import shortened
 from attndyn.models.specs import Classifier
 from attndyn.tasks.sampler import Batch
 
@@ -28,6 +30,23 @@ class Votes(NamedTuple):
 
     keys: Float[Tensor, "replica batch key states"]  # encoder states h_l
     values: Float[Tensor, "replica batch key output"]  # γ_l
+
+
+class Shortened(NamedTuple):
+    """What the attention works on in each text without each of its words; at that word itself, nothing that counts."""
+
+    scores: Float[Tensor, "replica batch word key"]
+    values: Float[Tensor, "replica batch word key output"]
+
+    def take(
+        self, text: Int[Tensor, " row"], word: Int[Tensor, " row"], others: Int[Tensor, "replica row key"]
+    ) -> tuple[Float[Tensor, "replica row head query key"], Votes]:
+        """The attention logits of these texts without these words, and what is attended to; `others` are the places
+        of the words that stay."""
+        scores = self.scores[:, text, word].gather(2, others)
+        values = self.values[:, text, word]
+        values = values.gather(2, others[..., None].expand(*others.shape, values.shape[-1]))
+        return scores[:, :, None, None], Votes(values.new_empty(*others.shape, 0), values)
 
 
 def plain_modules(spec: Classifier, vocabulary: int, outputs: int) -> dict[str, nn.Module]:
@@ -80,6 +99,22 @@ class ClassifierModel(Model):
         self, states: Votes, alpha: Float[Tensor, "replica batch head query key"]
     ) -> Float[Tensor, "replica batch query output"]:
         return alpha[:, :, 0] @ states.values
+
+    def without_each(self, batch: Batch) -> Shortened:
+        """Every text without each of its words; where words are read for themselves, nothing else changes. On a CPU,
+        without gradients."""
+        embedded = self.embed(batch)
+        whole = self.encode_vectors(batch, embedded)
+        length = embedded.shape[2]
+        scores = self.scores(whole)[:, :, 0, 0, None].repeat(1, 1, length, 1)
+        values = whole.values[:, :, None].repeat(1, 1, length, 1, 1)
+        if isinstance(self.encoder, layers.BiLSTM):
+            text = torch.arange(embedded.shape[1], device=embedded.device)
+            for word, place, keys in shortened(self.encoder, embedded, batch.source_mask, whole.keys):
+                states = Votes(keys, layers.of_classes(self.output(keys)))
+                scores[:, text, word, place] = self.scores(states)[:, :, 0, 0]
+                values[:, text, word, place] = states.values
+        return Shortened(scores, values)
 
     def read_each(self, states: Votes) -> Float[Tensor, "replica batch query key output"]:
         return states.values[:, :, None]

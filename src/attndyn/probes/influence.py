@@ -8,6 +8,7 @@ the attention held still, and |p without the word − p|.
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,9 +17,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attndyn.models.base import Model
+from attndyn.models.classifier import ClassifierModel
 from attndyn.models.rules import AttentionRule, attend
 from attndyn.probes.lexical import log_odds
 from attndyn.tasks.sampler import Batch
+
+CACHED = 1 << 12
+"""Words of all replicas that are followed at once where the states of the whole example serve."""
 
 
 def surprise(
@@ -97,20 +102,66 @@ def leave_one_out(
     logits, _ = model(batch, rule)
     whole = of(logits, batch.target).sum(dim=-1)
     delta = torch.zeros_like(batch.source, dtype=whole.dtype)
-    rows, places = mask[0].nonzero(as_tuple=True)  # the examples are the same for every replica
-    position = torch.arange(length - 1, device=rows.device)
-    size = max(1, tokens // (length * len(whole)))
-    for start in range(0, len(rows), size):
-        row, place = rows[start : start + size], places[start : start + size]
-        others = (position + (position >= place[:, None])).expand(len(whole), -1, -1)
-        target = batch.target[:, row]
-        without = Batch(
-            source=batch.source[:, row].gather(2, others),
-            shifted=torch.zeros_like(target),
-            target=target,
-            align=torch.zeros_like(target),
-            source_mask=mask[:, row].gather(2, others),
-        )
-        logits, _ = model(without, rule)
+    masked = replace(batch, source_mask=mask)
+    if isinstance(model, ClassifierModel) and not batch.source.is_cuda:
+        without = shared(model, rule, masked, tokens)
+    else:
+        without = each_again(model, rule, masked, tokens)
+    for row, place, target, logits in without:
         delta[:, row, place] = of(logits, target).sum(dim=-1) - whole[:, row]
     return delta
+
+
+Without = tuple[Int[Tensor, " row"], Int[Tensor, " row"], Tensor, Tensor]
+"""Examples, the place of the word that is left out of each, their targets, and their logits without it."""
+
+
+def each_again(model: Model, rule: AttentionRule, batch: Batch, tokens: int) -> Iterator[Without]:
+    """Reads every example again for each of its words."""
+    rows, places = _words(batch)
+    size = max(1, tokens // (len(batch.source) * batch.source.shape[2]))
+    for start in range(0, len(rows), size):
+        row, place = rows[start : start + size], places[start : start + size]
+        without, _ = _without(batch, row, place)
+        logits, _ = model(without, rule)
+        yield row, place, without.target, logits
+
+
+def shared(model: ClassifierModel, rule: AttentionRule, batch: Batch, tokens: int) -> Iterator[Without]:
+    """The same from the states of the whole example, as far as the word does not reach. On a CPU: the states of all
+    words at one distance should stay in its cache."""
+    replicas, examples, length = batch.source.shape
+    size = max(1, min(tokens, CACHED) // (replicas * length))
+    for first in range(0, examples, size):
+        few = examples_of(batch, slice(first, first + size))
+        row, place = _words(few)
+        without, others = _without(few, row, place)
+        scores, states = model.without_each(few).take(row, place, others)
+        yield row + first, place, without.target, model.read(states, attend(rule, scores, without))
+
+
+def _words(batch: Batch) -> tuple[Int[Tensor, " row"], Int[Tensor, " row"]]:
+    """Each word's example and place; the examples are the same for every replica."""
+    assert batch.source_mask is not None
+    rows, places = batch.source_mask[0].nonzero(as_tuple=True)
+    return rows, places
+
+
+def _without(
+    batch: Batch, row: Int[Tensor, " row"], place: Int[Tensor, " row"]
+) -> tuple[Batch, Int[Tensor, "replica row key"]]:
+    """These examples without the words at these places, and where the others stand."""
+    assert batch.source_mask is not None
+    position = torch.arange(batch.source.shape[2] - 1, device=row.device)
+    others = (position + (position >= place[:, None])).expand(len(batch.source), -1, -1)
+    few = examples_of(batch, row)
+    assert few.source_mask is not None
+    return replace(few, source=few.source.gather(2, others), source_mask=few.source_mask.gather(2, others)), others
+
+
+def examples_of(batch: Batch, rows: Any) -> Batch:
+    """Some of the examples of every replica, as far as a reader of texts needs them."""
+    assert batch.source_mask is not None
+    target = batch.target[:, rows]
+    nothing = torch.zeros_like(target)
+    return Batch(batch.source[:, rows], nothing, target, nothing, source_mask=batch.source_mask[:, rows])

@@ -16,6 +16,7 @@ from attndyn.measures.agreement import tau_p_values
 from attndyn.measures.flat import Texts
 from attndyn.models.rules import Learned
 from attndyn.probes.influence import answer_influence, doubt, leave_one_out
+from attndyn.process import side_by_side
 from attndyn.studies.kept import model_at
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.ragged import Parallel, Reference, in_slices, some_of_each
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from attndyn.store.folder import Run
     from attndyn.studies.explained import Explained
     from attndyn.tasks.bare import BareText
+    from attndyn.tasks.sampler import Batch
     from attndyn.tasks.text import Pairs
     from attndyn.training.condition import Condition
 
@@ -132,15 +134,18 @@ def read(model: Model, pairs: Pairs, device: str, rule: Any = None, given: Follo
 def left_out(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Float[Tensor, "replica word"]:
     """|p without the word − p| of the likelier class, for every word; in fp32, as the two are all but equal."""
     replicas = len(model.embedding.weight)
-    found = []
+
+    def of_slice(batch: Batch) -> Float[Tensor, "replica word"]:
+        with torch.no_grad():
+            logits, _ = model(batch, rule or Learned())
+        predicted = replace(batch, target=logits.argmax(dim=-1))
+        tokens = LEFT_OUT if device == "cpu" else LEFT_OUT_ON_GPU
+        delta = leave_one_out(model, rule or Learned(), predicted, tokens, doubt).abs()
+        return delta[batch.source_mask].view(replicas, -1)
+
     with products("fp32"):
-        for batch in slices_of(pairs, replicas, device):
-            with torch.no_grad():
-                logits, _ = model(batch, rule or Learned())
-            predicted = replace(batch, target=logits.argmax(dim=-1))
-            tokens = LEFT_OUT if device == "cpu" else LEFT_OUT_ON_GPU
-            delta = leave_one_out(model, rule or Learned(), predicted, tokens, doubt).abs()
-            found.append(delta[batch.source_mask].view(replicas, -1))
+        slices = slices_of(pairs, replicas, device)
+        found = side_by_side(of_slice, slices) if device == "cpu" else [*map(of_slice, slices)]
     return torch.cat(found, dim=1)
 
 

@@ -14,6 +14,7 @@ from attndyn.measures.flat import Texts
 from attndyn.models.proxy import votes_of_words
 from attndyn.probes.influence import gradient_influence, leave_one_out
 from attndyn.probes.lexical import log_odds
+from attndyn.process import side_by_side
 from attndyn.studies.kept import model_at
 from attndyn.studies.read_part import ReadPart
 from attndyn.studies.salient_names import PROXY, STANDARD
@@ -108,13 +109,16 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
     model = model_at(condition, part.run, [seed], "highest accuracy", part.device)
     chosen = np.arange(0, len(part.pairs), -(-len(part.pairs) // LEFT_OUT))
     some = part.pairs.take(chosen)
-    examples, deltas = Parallel(some, part.device), []
-    tokens = STATES_ON_CPU if part.device == "cpu" else TOKENS
-    for lines in np.array_split(np.arange(len(some)), -(-len(some) // 25)):
+    examples, tokens = Parallel(some, part.device), STATES_ON_CPU if part.device == "cpu" else TOKENS
+
+    def of_lines(lines: np.ndarray) -> Tensor:
         batch = Lines(examples, torch.as_tensor(lines, device=part.device)[None], examples.widths(lines)).batch()
         assert batch.source_mask is not None
-        with products("fp32"):
-            deltas.append(leave_one_out(model, condition.rule, batch, tokens)[batch.source_mask])
+        return leave_one_out(model, condition.rule, batch, tokens)[batch.source_mask]
+
+    parts = np.array_split(np.arange(len(some)), -(-len(some) // 25))
+    with products("fp32"):
+        deltas = side_by_side(of_lines, parts) if part.device == "cpu" else [*map(of_lines, parts)]
     keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
     texts = Texts(torch.as_tensor(some.source.lengths, device=part.device))
     return texts, keep.nonzero()[:, 0], torch.cat(deltas)
