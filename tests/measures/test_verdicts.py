@@ -64,39 +64,6 @@ def test_fisher_by_hand(n_a: int, n_b: int, data: st.DataObject) -> None:
     assert found == pytest.approx(by_hand(a, n_a, b, n_b), abs=1e-9)
 
 
-FIRST, SECOND = [5.0, 7.0, 6.0, 9.0, 8.0], [1.0, 3.0, 2.0, 2.0]
-
-
-def test_a_difference_repeats() -> None:
-    assert verdicts.difference_interval(FIRST, SECOND) == verdicts.difference_interval(FIRST, SECOND)
-
-
-def test_a_difference_lies_around_the_difference_of_means() -> None:
-    low, high = verdicts.difference_interval(FIRST, SECOND)
-    assert low < 7 - 2 < high
-    # 1.96 standard errors of the bootstrap: √(var/n + var/n), with the variances divided by n
-    spread = 1.96 * (2.0 / 5 + 0.5 / 4) ** 0.5
-    assert high - low == pytest.approx(2 * spread, rel=0.1)
-
-
-def test_a_difference_shifts_scales_and_turns() -> None:
-    low, high = verdicts.difference_interval(FIRST, SECOND)
-    moved = verdicts.difference_interval([3 * value + 10 for value in FIRST], [3 * value for value in SECOND])
-    assert moved == pytest.approx((3 * low + 10, 3 * high + 10))
-    turned = verdicts.difference_interval(SECOND, FIRST)
-    assert turned == pytest.approx((-high, -low), abs=0.1)  # other resamples
-
-
-def test_constant_runs_leave_no_doubt() -> None:
-    assert verdicts.difference_interval([4.0, 4.0], [1.0, 1.0, 1.0]) == (3, 3)
-
-
-@pytest.mark.parametrize(("first", "second"), [([1.0], [1.0, 2.0]), ([1.0, 2.0], [1.0]), ([], [])])
-def test_one_run_is_no_distribution(first: list[float], second: list[float]) -> None:
-    with pytest.raises(ValueError, match="at least two runs"):
-        verdicts.difference_interval(first, second)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [

@@ -72,21 +72,6 @@ def welch_interval(first: Sequence[float], second: Sequence[float], tries: int =
     return Interval(gap - half, gap + half)
 
 
-def difference_interval(first: Sequence[float], second: Sequence[float], resamples: int = 10_000) -> Interval:
-    """Bootstrap interval of mean(first) − mean(second) over runs; the resampling is fixed, so it repeats."""
-    import numpy as np
-
-    if min(len(first), len(second)) < 2:
-        raise ValueError("a difference needs at least two runs on each side")
-    random = np.random.Generator(np.random.PCG64(0))
-    means = [
-        np.asarray(runs)[random.integers(len(runs), size=(resamples, len(runs)))].mean(axis=1)
-        for runs in (first, second)
-    ]
-    low, high = np.quantile(means[0] - means[1], [LEVEL / 2, 1 - LEVEL / 2])
-    return Interval(float(low), float(high))
-
-
 def by_sign(interval: Interval) -> str:
     """holds: the difference lies above 0; differs: below; inconclusive: 0 is inside."""
     if interval.low > 0:

@@ -20,6 +20,8 @@ BAD = 0.6
 """The authors' second threshold: below it a run is bad; what lies between the two they leave out."""
 STAGE = 0.5
 """A stage is reached when the peak is right at more than this share of the target positions."""
+RARE = 0.05
+"""A share of runs above which something is no rare accident."""
 
 
 class Results:
@@ -75,8 +77,9 @@ class Outcomes(Results):
         super().__init__(metrics, condition, steps)
         attention, probe = (metrics.curves(condition, f"{of} {stage}").until(steps) for of in ("attention", "probe"))
         self.attention_at, self.probe_at = first_step(attention, STAGE), first_step(probe, STAGE)
-        # α on its way before β has arrived
-        self.overlaps = (first_step(attention, 0.25) < first_step(probe, 0.75))[self.learned]
+        # α on its way before β has arrived, if it ever does
+        arrived = np.nan_to_num(first_step(probe, 0.75), nan=np.inf)
+        self.overlaps = (first_step(attention, 0.25) < arrived)[self.learned]
 
     @property
     def gaps(self) -> np.ndarray:
@@ -149,7 +152,8 @@ def share(successes: int, n: int, of: str) -> Judgement:
 
 
 def always_learned(runs: Results, published: tuple[int, int] = (20, 20)) -> Judgement:
-    """Every run learns; a failure or two among many is not yet a difference from the published runs."""
+    """Every run learns, of enough to say so; a failure or two among many is not yet a difference from the published
+    runs."""
     return _without_exception(runs, runs.failed, published, "less")
 
 
@@ -160,10 +164,13 @@ def never_learned(runs: Results, later_on: str = "", published: tuple[int, int] 
 
 
 def _without_exception(runs: Results, exceptions: int, published: tuple[int, int], alternative: str) -> Judgement:
-    verdict = verdicts.HOLDS
-    if exceptions:
-        p = verdicts.fisher(runs.count, runs.n, *published, alternative=alternative)
-        verdict = verdicts.DIFFERS if p < verdicts.LEVEL else verdicts.INCONCLUSIVE
+    excepted, verdict = verdicts.share_interval(exceptions, runs.n), verdicts.INCONCLUSIVE
+    if not exceptions:
+        verdict = verdicts.HOLDS if excepted.high < 0.5 else verdicts.INCONCLUSIVE
+    elif (
+        excepted.low > RARE or verdicts.fisher(runs.count, runs.n, *published, alternative=alternative) < verdicts.LEVEL
+    ):
+        verdict = verdicts.DIFFERS
     return Judgement(
         measured=f"{runs.count} of {runs.n} learn",
         interval=verdicts.share_interval(runs.count, runs.n),
@@ -177,7 +184,7 @@ def same(first: np.ndarray, second: np.ndarray, margin: float) -> Judgement:
     """Two sets of runs have the same mean: the interval of the difference lies within the margin."""
     if min(len(first), len(second)) < 2:
         return Judgement(measured="too few runs to compare", verdict=verdicts.INCONCLUSIVE)
-    interval = verdicts.difference_interval(first.tolist(), second.tolist())
+    interval = verdicts.welch_interval(first.tolist(), second.tolist())
     return Judgement(
         measured=f"{first.mean():.3f} against {second.mean():.3f}",
         interval=interval,
@@ -190,7 +197,7 @@ def often_fails(runs: Outcomes) -> Judgement:
     """Failing is not a rare accident: the interval of the failing share lies above .05 (differs: below .2)."""
     interval = verdicts.share_interval(runs.failed, runs.n)
     verdict = verdicts.INCONCLUSIVE
-    if interval.low > 0.05:
+    if interval.low > RARE:
         verdict = verdicts.HOLDS
     elif interval.high < 0.2:
         verdict = verdicts.DIFFERS
@@ -219,7 +226,7 @@ def _delay(first: np.ndarray, second: np.ndarray) -> Judgement:
     if min(len(first), len(second)) < 2:
         few = f"{len(first)} and {len(second)} runs learn: too few to compare"
         return Judgement(measured=few, verdict=verdicts.INCONCLUSIVE)
-    interval = verdicts.difference_interval(first.tolist(), second.tolist())
+    interval = verdicts.welch_interval(first.tolist(), second.tolist())
     return Judgement(
         measured=f"steps {span_of_steps(first)} against {span_of_steps(second)}",
         interval=interval,
@@ -234,11 +241,13 @@ def span_of_steps(steps: np.ndarray) -> str:
 
 
 def fails_like(runs: Outcomes, published: list[tuple[int, int]]) -> Judgement:
-    """As many runs fail as were published: Fisher's exact test does not tell them apart."""
+    """Failing is no rare accident, and as many runs fail as were published: Fisher's exact test does not tell them
+    apart."""
     p = max(verdicts.fisher(runs.failed, runs.n, *counts) for counts in published)
+    often = often_fails(runs)
     return replace(
-        often_fails(runs),
-        verdict=verdicts.HOLDS if p >= verdicts.LEVEL else verdicts.DIFFERS,
+        often,
+        verdict=verdicts.all_of([often.verdict, verdicts.HOLDS if p >= verdicts.LEVEL else verdicts.DIFFERS]),
         why=f"p = {p:.2g} against the nearest published count; {runs.failures_in_words()}",
     )
 
@@ -260,15 +269,9 @@ def easier(one: Results, other: Results) -> Judgement:
 
 def both(first: Judgement, second: Judgement) -> Judgement:
     """Two parts of one statement: it holds if both do, and differs if one does."""
-    found = {first.verdict, second.verdict}
-    verdict = verdicts.INCONCLUSIVE
-    if verdicts.DIFFERS in found:
-        verdict = verdicts.DIFFERS
-    elif found == {verdicts.HOLDS}:
-        verdict = verdicts.HOLDS
     return replace(
         first,
         measured=f"{first.measured}; {second.measured}",
-        verdict=verdict,
+        verdict=verdicts.all_of([first.verdict, second.verdict]),
         why="; ".join(filter(None, (first.why, second.why))),
     )

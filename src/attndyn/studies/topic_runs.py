@@ -113,7 +113,7 @@ def foretold(path: Path, words: int, others: int) -> tuple[np.ndarray, np.ndarra
     score, norm, pulled = (column[:, :words] for column in (path.scores, path.norms, path.pulled))
     first, begun = np.broadcast_to(score[0], score.shape), np.broadcast_to(norm[0], norm.shape)
     simple = identity.simple_norm_from(score, float(others), first, begun)
-    # a score too low for any norm counts as a norm of 0
+    # a score too low for any norm counts as a norm of 0, as in the general form
     return np.nan_to_num(simple), identity.general_norm(score, pulled, float(path.query_square[0]), first, begun)
 
 

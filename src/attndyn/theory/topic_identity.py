@@ -59,7 +59,8 @@ def general_norm(
     start_score: Float[Array, "*shape"],
     start_norm: Float[Array, "*shape"],
 ) -> Float[Array, "*shape"]:
-    """|q| |ν| of any word by the general form. `pulled` is the integral of Σ a_w h·v, `start_norm` |q| |ν| at first."""
+    """|q| |ν| of any word by the general form; where no norm fits, 0, which is the nearest. `pulled` is the integral of
+    Σ a_w h·v, `start_norm` |q| |ν| at first."""
     square = 2 * (score - start_score) - 2 * query_square * pulled + start_norm**2
     return np.asarray(np.sqrt(np.maximum(square, 0)))
 
