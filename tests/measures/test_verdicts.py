@@ -131,6 +131,34 @@ def test_welch_interval_is_scipys(first: list[float], second: list[float], tries
 
 
 def test_welch_interval_needs_two_runs_and_takes_runs_that_do_not_differ() -> None:
-    assert verdicts.welch_interval([0.5, 0.5], [0.25, 0.25]) == (0.25, 0.25)
+    assert verdicts.welch_interval([0.5] * 3, [0.25] * 3) == (0.25, 0.25)
+    for first, second in (([0.5] * 2, [0.25] * 3), ([0.5] * 3, [0.25] * 2)):  # two equal values tell of no spread
+        assert verdicts.by_sign(verdicts.welch_interval(first, second)) == INCONCLUSIVE
     with pytest.raises(ValueError, match="at least two runs on each side"):
         verdicts.welch_interval([0.5], [0.25, 0.3])
+
+
+def test_two_equal_values_do_not_tell_how_far_runs_differ() -> None:
+    assert verdicts.mean_interval([0.4, 0.4], 0.0, 1.0) == (0, 1)
+    assert verdicts.mean_interval([0.4] * 3, 0.0, 1.0) == pytest.approx((0.4, 0.4))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ([100.0, 200.0, 150.0], [400.0, 700.0, 650.0], HOLDS),
+        ([400.0, 700.0, 650.0], [100.0, 200.0, 150.0], DIFFERS),
+        ([1500.0, 4000.0, 2000.0, 1000.0], [1500.0, 4000.0, 2000.0, 500.0], INCONCLUSIVE),
+        ([0.0, 0.0, 0.0], [10.0, 20.0, 10.0], HOLDS),
+        ([100.0], [400.0], INCONCLUSIVE),
+        ([100.0] * 2, [400.0] * 2, INCONCLUSIVE),
+    ],
+)
+def test_which_of_two_steps_comes_later(first: list[float], second: list[float], verdict: str) -> None:
+    found = verdicts.later_by(first, second)
+    assert verdicts.by_factor(found) == verdict
+    if len(first) > 2:
+        factors = [(b + 1) / (a + 1) for a, b in zip(first, second, strict=True)]
+        assert found.low < np.exp(np.mean(np.log(factors))) < found.high
+        back = verdicts.later_by(second, first)
+        assert (1 / back.high, 1 / back.low) == pytest.approx(found)

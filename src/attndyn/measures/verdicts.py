@@ -9,6 +9,8 @@ from typing import NamedTuple
 LEVEL = 0.05
 FEWEST = 10
 """Examples that are needed for an interval over them to say anything: resampled from one, it has no width."""
+LARGEST = 700
+"""Of the logarithms of what a float can hold."""
 CHECKPOINTS = 3
 """That are needed for a curve to have one between its ends."""
 
@@ -44,12 +46,14 @@ def mean_interval(
     values: Sequence[float], least: float = -math.inf, most: float = math.inf, tries: int = 1
 ) -> Interval:
     """Student's interval of the mean over runs, of values that lie between `least` and `most`; one of so many `tries`,
-    as in `welch_interval`."""
+    as in `welch_interval`. Two equal values do not tell how far runs differ: then it is all that is possible."""
     import numpy as np
     from scipy.special import stdtrit
 
     if len(values) < 2:
         raise ValueError("the interval of a mean needs at least two runs")
+    if len(values) == 2 and values[0] == values[1]:
+        return Interval(least, most)
     half = float(stdtrit(len(values) - 1, 1 - LEVEL / tries / 2) * np.std(values, ddof=1) / np.sqrt(len(values)))
     mean = float(np.mean(values))
     return Interval(max(mean - half, least), min(mean + half, most))
@@ -57,7 +61,8 @@ def mean_interval(
 
 def welch_interval(first: Sequence[float], second: Sequence[float], tries: int = 1) -> Interval:
     """Student's interval of mean(first) − mean(second) over runs, with Welch's degrees of freedom. Where it is one of
-    so many `tries` of which the best is taken, all of them hold together at 95 % (Bonferroni)."""
+    so many `tries` of which the best is taken, all of them hold together at 95 % (Bonferroni). Without an end where
+    neither side differs within itself and one of them is two runs."""
     import numpy as np
     from scipy.special import stdtrit
 
@@ -66,10 +71,24 @@ def welch_interval(first: Sequence[float], second: Sequence[float], tries: int =
     parts = [float(np.var(runs, ddof=1)) / len(runs) for runs in (first, second)]
     gap, variance = float(np.mean(first) - np.mean(second)), sum(parts)
     if variance == 0:
-        return Interval(gap, gap)
+        return Interval(-math.inf, math.inf) if min(len(first), len(second)) == 2 else Interval(gap, gap)
     freedom = variance**2 / sum(part**2 / (len(runs) - 1) for part, runs in zip(parts, (first, second), strict=True))
     half = float(stdtrit(freedom, 1 - LEVEL / tries / 2)) * math.sqrt(variance)
     return Interval(gap - half, gap + half)
+
+
+def later_by(first: Sequence[float], second: Sequence[float]) -> Interval | None:
+    """By what factor the second of two steps of a run comes later, in the mean over runs on the scale of logarithms,
+    with a step added to each, as training may begin with one of them. None: one run."""
+    if len(first) < 2:
+        return None
+    low, high = mean_interval([math.log((b + 1) / (a + 1)) for a, b in zip(first, second, strict=True)])
+    return Interval(math.exp(low), math.exp(high) if high < LARGEST else math.inf)
+
+
+def by_factor(interval: Interval | None) -> str:
+    """Holds above 1, differs below; of one run nothing is decided."""
+    return INCONCLUSIVE if interval is None else by_sign(Interval(interval.low - 1, interval.high - 1))
 
 
 def by_sign(interval: Interval) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Interval, by_margin, by_sign
+from attndyn.measures.verdicts import DIFFERS, HOLDS, INCONCLUSIVE, Interval, by_factor, by_margin, by_sign, later_by
 from attndyn.report.parts import Cell, Table, number
 from attndyn.studies.alignment_names import (
     ALIGNMENT,
@@ -37,9 +37,9 @@ LEAST = 0.05
 ALIKE = 0.05
 """Two dictionaries align equally well if their AER differs by less."""
 
-OF_UNIFORM = ("A-03", "A-05", "A-06")
+OF_UNIFORM = ("A-01", "A-03", "A-05", "A-06")
 """What is over the runs under uniform attention."""
-OF_STANDARD = ("A-03", "A-04", "A-06", "A-07")
+OF_STANDARD = ("A-01", "A-02", "A-03", "A-04", "A-06", "A-07")
 """What is over the standard runs."""
 
 
@@ -69,8 +69,8 @@ STATEMENTS = (
     _own(
         "A-02",
         "also within one run β aligns before α does",
-        "stages as in A-01; holds if β's comes at an earlier checkpoint than α's in every standard run, differs if "
-        "at a later one in any, else inconclusive",
+        "stages as in A-01; holds if the interval of the factor by which α's is later than β's, its mean over the "
+        "standard runs, lies above 1, differs if below, else inconclusive",
     ),
     _own(
         "A-03",
@@ -112,6 +112,11 @@ class Judge:
 
     def interval(self, name: str) -> Interval:
         return Interval(self.value(f"{name} low"), self.value(f"{name} high"))
+
+    @property
+    def counted(self) -> str:
+        """IBM Model 1 of pieces or of words, whichever aligns better."""
+        return min(IBM_PIECES, IBM_WORDS, key=lambda name: self.value(f"AER of {name}"))
 
     def stage(self, name: str) -> np.ndarray:
         """The step at which each run is halfway from chance to its lowest AER; NaN: there is no way to go."""
@@ -155,7 +160,7 @@ class Judge:
         yield "A-01", self.before(UNIFORM_BETA, matched=False)
         yield "A-02", self.before(BETA, matched=True)
         yield "A-03", self.apart(UNIFORM_BETA, f"lowest {UNIFORM_BETA}")
-        yield "A-04", self.apart(min(IBM_PIECES, IBM_WORDS, key=lambda name: self.value(f"AER of {name}")))
+        yield "A-04", self.apart(self.counted)
         yield "A-05", self.apart(PROXY_BETA, second=UNIFORM_BETA, margin=ALIKE)
         if "found of known links" in self.metrics.curves_of(SUMMARY):
             interval = self.interval("found of known minus other links")
@@ -174,14 +179,16 @@ class Judge:
         measured = f"{name} at {steps(first)}, α at {steps(second)}"
         if np.isfinite(level).all():
             measured += f"; both at an AER of {level[0]:.2f}: {name} at {same[0]}, α at {same[1]}"
-        known = [(a, b) for a, b in pairs if np.isfinite(a + b)]
-        verdict = INCONCLUSIVE
-        if len(known) == len(pairs):
-            if all(a < b for a, b in known):
+        verdict, factor = INCONCLUSIVE, None
+        if all(np.isfinite(a + b) for a, b in pairs):
+            if matched:
+                factor = later_by(first.tolist(), second.tolist())
+                verdict = by_factor(factor)
+            elif all(a < b for a, b in pairs):
                 verdict = HOLDS
-            elif any(a > b for a, b in known) if matched else all(a > b for a, b in known):
+            elif all(a > b for a, b in pairs):
                 verdict = DIFFERS
-        return Judgement(measured=measured, n=len(pairs), verdict=verdict)
+        return Judgement(measured=measured, n=len(pairs), verdict=verdict, interval=factor)
 
     def apart(self, name: str, shown: str = "", second: str = ALPHA, margin: float | None = None) -> Judgement:
         """The AER of one scoring minus that of another, whose runs the interval draws."""

@@ -104,11 +104,12 @@ class AttentionAsAlignment(TranslationStudy):
     def finding(self, metrics: Metrics) -> str:
         judge = Judge(self, metrics)
         end, dictionary, counted, chance = (
-            judge.value(f"AER of {name}") for name in (ALPHA, f"lowest {UNIFORM_BETA}", IBM_PIECES, CHANCE)
+            judge.value(f"AER of {name}") for name in (ALPHA, f"lowest {UNIFORM_BETA}", judge.counted, CHANCE)
         )
         return (
             f"Against gold links the attention ends at an alignment error rate of {end:.2f}; the dictionary learned "
-            f"under uniform attention reaches {dictionary:.2f}, IBM Model 1 {counted:.2f}, random links {chance:.2f}. "
+            f"under uniform attention reaches {dictionary:.2f}, {judge.counted} {counted:.2f}, random links "
+            f"{chance:.2f}. "
             f"Halfway: the dictionary at steps {listed(judge.stage(UNIFORM_BETA))}, the attention at steps "
             f"{listed(judge.stage(ALPHA))}."
         )

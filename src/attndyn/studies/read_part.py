@@ -128,11 +128,20 @@ def at_once(device: str, positions: int) -> int:
 def chosen_apart(found: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """[seed, row] out of [seed, step, row], every second group of rows at the step at which the mean of the others is
     largest: where the rows that choose a step are judged at it, even noise comes out above 0."""
-    odd, apart = groups % 2 == 1, np.empty((len(found), found.shape[2]))
+    return _by_halves(found, groups, apart=True)
+
+
+def chosen_by_own(found: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The same at the step at which their own mean is largest: what this adds is what a maximum inflates."""
+    return _by_halves(found, groups, apart=False)
+
+
+def _by_halves(found: np.ndarray, groups: np.ndarray, apart: bool) -> np.ndarray:
+    odd, values = groups % 2 == 1, np.empty((len(found), found.shape[2]))
     for judged in (odd, ~odd):
-        chosen = found[:, :, ~judged]
-        apart[:, judged] = found[np.arange(len(found)), largest(chosen)][:, judged]
-    return apart
+        chosen = found[:, :, ~judged if apart else judged]
+        values[:, judged] = found[np.arange(len(found)), largest(chosen)][:, judged]
+    return values
 
 
 def of_others(found: np.ndarray) -> np.ndarray:

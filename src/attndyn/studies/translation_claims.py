@@ -15,7 +15,10 @@ from attndyn.measures.verdicts import (
     NOT_JUDGED,
     Interval,
     all_of,
+    by_factor,
     by_sign,
+    later_by,
+    mean_interval,
 )  # fmt: skip
 from attndyn.studies.base import Judgement
 from attndyn.studies.translation_names import (
@@ -146,20 +149,20 @@ class Judge:
     def stages(self) -> Judgement:
         beta, alpha = self.reached(PROBE, 0.5), self.reached(ATTENTION, 0.5)
         steps = ", ".join(f"{b} and {a}" for b, a in zip(beta, alpha, strict=True))
-        verdict = HOLDS if (beta < alpha).all() else DIFFERS if (beta > alpha).any() else INCONCLUSIVE
-        return self._of_runs_that_learn(f"β and α at steps {steps}", verdict)
+        factor = later_by(beta.astype(float).tolist(), alpha.astype(float).tolist())
+        return self._of_runs_that_learn(f"β and α at steps {steps}", by_factor(factor), factor)
 
     def overlap(self) -> Judgement:
         found = self.reached(ATTENTION, 0.25) < self.reached(PROBE, 0.75)
         judged = self._of_runs_that_learn(f"{found.sum()} of {len(found)} runs", all_or_none(found.tolist()))
         return judged.along(len(self.metrics.curves(STANDARD, PROBE).steps))
 
-    def _of_runs_that_learn(self, measured: str, verdict: str) -> Judgement:
+    def _of_runs_that_learn(self, measured: str, verdict: str, interval: Interval | None = None) -> Judgement:
         learned = self.learned()
         if not learned.any():
             return Judgement(measured="no run learns", n=len(learned), verdict=NOT_JUDGED)
         less = "" if learned.all() else f"; {learned.sum()} of {len(learned)} runs learn"
-        return Judgement(measured=measured + less, n=int(learned.sum()), verdict=verdict)
+        return Judgement(measured=measured + less, n=int(learned.sum()), verdict=verdict, interval=interval)
 
     def chance(self) -> Judgement:
         low, high = self.interval(SUMMARY, "A(random order, α)")
@@ -179,10 +182,13 @@ class Judge:
             return Judgement(measured="a curve stays where it is in every run", n=len(accuracy), verdict=INCONCLUSIVE)
         moved = taus[~taus.isnan()]
         low, high, still = float(moved.min()), float(moved.max()), len(taus) - len(moved)
-        verdict = DIFFERS if low < 0 else HOLDS if low > 0.5 and not still else INCONCLUSIVE
         why = f"in {still} of {len(taus)} runs a curve stays where it is" if still else ""
-        told = f"τ {low:.2f} to {high:.2f}"
-        return Judgement(measured=told, n=len(moved), verdict=verdict, why=why).along(accuracy.shape[1])
+        told, interval = f"τ {low:.2f} to {high:.2f}", None
+        if len(moved) > 1:
+            interval = mean_interval(moved.tolist(), -1.0, 1.0)
+        verdict = INCONCLUSIVE if interval is None else by_sign(interval)
+        found = Judgement(measured=told, n=len(moved), verdict=verdict, interval=interval, why=why)
+        return found.along(accuracy.shape[1])
 
     def xis(self, table: str, name: str) -> np.ndarray:
         """ξ of each gold run; NaN: never."""
@@ -270,9 +276,9 @@ class Judge:
             f"{100 * row.max():.1f} at step {curves.steps[p]}" for row, p in zip(curves.values, peak, strict=True)
         )
         return Judgement(
-            measured=f"largest {found}; at the end {100 * curves.last.mean():.1f}; the largest is "
-            f"{100 * self.value(SUMMARY, INFLATED):.1f} above the end; by pairs that did not choose it, it rises by "
-            f"{100 * self.value(SUMMARY, RISEN):.1f} and falls by {100 * self.value(SUMMARY, FALLEN):.1f}",
+            measured=f"largest {found}; at the end {100 * curves.last.mean():.1f}; by pairs that did not choose it, it "
+            f"rises by {100 * self.value(SUMMARY, RISEN):.1f} and falls by {100 * self.value(SUMMARY, FALLEN):.1f}; "
+            f"the maximum adds {100 * self.value(SUMMARY, INFLATED):.1f}",
             interval=(100 * low, 100 * high), n=len(peak), verdict=verdict,
         ).along(len(curves.steps))  # fmt: skip
 

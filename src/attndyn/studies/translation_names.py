@@ -12,7 +12,7 @@ TABLES = {
 COLUMNS = ("A(α, β_uf)", "A(β_px, β_uf)", "A(Δ, β_uf)", "A(α, β)")
 RANKS = ("τ(α, β_uf)", "τ(β_px, β_uf)", "τ(Δ, β_uf)")
 """The first three columns with Kendall's τ in place of the agreement."""
-INFLATED = "A(α, β_uf) at its largest minus at the end"
+INFLATED = "A(α, β_uf) at its largest minus where others choose"
 RISEN, FALLEN = "rise of A(α, β_uf) to its peak", "fall of A(α, β_uf) from its peak"
 SHAPED = "A(α, β) minus A(α, β_uf)"
 LINEAR_APART = "BLEU of the linear head minus standard"

@@ -9,7 +9,7 @@ LEARNED = 10.0
 CLOSE = 2.0
 """BLEU by which two models may differ that are as good as each other."""
 LITTLE = 0.05
-"""A maximum over checkpoints that is at most this much above the last one inflates an agreement little."""
+"""At most this much is little, of what a maximum over checkpoints adds to an agreement."""
 PARAMETERS = 6_132_544, 2_048_000
 """Without embeddings, and of the embeddings of 8,000 pieces (A.8)."""
 ABOVE = f"holds if the interval lies above {FAR:g} Â, differs if it lies below {FAR:g} Â, else inconclusive"
@@ -28,9 +28,10 @@ STATEMENTS = (
         "S-01", "abstract, §1, fig. 1",
         "in a run that learns, β singles out the right word before α does",
         "direction",
-        "right are the links of IBM Model 1 to other pieces than <s> and </s>; holds if in every standard run that "
-        "learns β is halfway from its share of them at step 0 to its largest at an earlier checkpoint than α, differs "
-        f"if at a later one in any, else inconclusive; {LEARNS}",
+        "right are the links of IBM Model 1 to other pieces than <s> and </s>; β and α each have a step at which they "
+        "are halfway from their share of them at step 0 to their largest, at the checkpoints: holds if the interval of "
+        "the factor by which α's is later, its mean over the standard runs that learn, lies above 1, "
+        f"differs if below, else inconclusive; {LEARNS}",
     ),
     _statement(
         "S-02", "§2.2, table 1",
@@ -55,8 +56,8 @@ STATEMENTS = (
         "S-07", "§3.1",
         "along training A(α, α(τ)) and performance rise together",
         "direction",
-        "Kendall's τ of the two curves of each standard run: holds if above .5 in all, differs if below 0 in any, "
-        "else inconclusive",
+        "Kendall's τ of the two curves of each standard run: holds if the interval of its mean over runs lies above 0, "
+        "differs if below, else inconclusive",
     ),
     _statement(
         "S-08", "§3.2, tables 1, 4",
@@ -165,9 +166,9 @@ STATEMENTS = (
         "A(α, β_uf(τ)) rises, then falls; taking the maximum inflates it little",
         "direction",
         "rises and falls: at the checkpoint that every second pair chooses, the others lie above the first and above "
-        f"the last one; little: the interval of largest minus last lies below {100 * LITTLE:g} points. Holds if the "
-        "intervals say all three, differs if one says the contrary or all runs under uniform attention peak at the "
-        "last checkpoint, else inconclusive",
+        "the last one; little: they agree there less than at the checkpoint that they choose themselves, and the "
+        f"interval of what this adds lies below {100 * LITTLE:g} points. Holds if the intervals say all three, differs "
+        "if one says the contrary or all runs under uniform attention peak at the last checkpoint, else inconclusive",
     ),
     _statement(
         "S-58", "A.8",

@@ -22,7 +22,7 @@ from attndyn.measures.agreement import xi
 from attndyn.measures.estimates import of_pairs
 from attndyn.measures.translation import counts, of_counts
 from attndyn.store.metrics import Row
-from attndyn.studies.read_part import APART, chosen_apart, highest, means, of_others
+from attndyn.studies.read_part import APART, chosen_apart, chosen_by_own, highest, means, of_others
 from attndyn.studies.translation_names import (
     COLUMNS,
     DICTIONARY,
@@ -155,8 +155,10 @@ class Columns:
         yield from self.part.difference(SHAPED, apart, of_pairs(apart))
         along = self.of_gold(self.uniform, "alpha", "accuracy")
         first, last = (np.stack([found[:, end] for found in along]).astype(np.float32) for end in (0, -1))
-        yield from self.part.difference(INFLATED, under - last)
-        peak = np.stack([chosen_apart(found, self.part.sentence) for found in along])
+        peak, own = (
+            np.stack([choose(found, self.part.sentence) for found in along]) for choose in (chosen_apart, chosen_by_own)
+        )
+        yield from self.part.difference(INFLATED, own - peak)
         yield from self.part.difference(RISEN, peak - first)
         yield from self.part.difference(FALLEN, peak - last)
 
