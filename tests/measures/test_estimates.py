@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from attndyn.measures import estimates
 from attndyn.measures.verdicts import Interval, mean_interval
@@ -172,3 +174,11 @@ def test_a_score_of_all_examples_of_each_run() -> None:
 def test_of_what_is_not_known_nothing_is_known() -> None:
     assert np.isnan(estimates.interval(np.full((2, 3), np.nan))).all()
     assert isinstance(estimates.interval(np.zeros((2, 3))), Interval)
+
+
+@given(values=st.lists(st.floats(-1, 1), min_size=3, max_size=8, unique=True))
+def test_the_jackknife_of_a_mean_is_students_interval(values: list[float]) -> None:
+    whole = float(np.mean(values))
+    without = [float(np.mean([*values[:k], *values[k + 1 :]])) for k in range(len(values))]
+    assert estimates.jackknifed(whole, [without]) == pytest.approx(mean_interval(values), abs=1e-9)
+    assert estimates.jackknifed(whole, [without, [whole, whole]]) == pytest.approx(mean_interval(values), abs=1e-9)

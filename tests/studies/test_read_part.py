@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from attndyn.measures.agreement import agreement
+from attndyn.measures.agreement import agreement, chance
 from attndyn.measures.estimates import interval
 from attndyn.studies import read_part
-from attndyn.studies.read_part import ReadPart, chosen_apart, highest
+from attndyn.studies.read_part import ReadPart, chosen_apart, chosen_by_own, highest
 
 LENGTHS, STEPS, SEEDS = np.array([3, 1, 6, 2]), [0, 10, 20, 30, 40], (4, 7)
 
@@ -50,6 +50,24 @@ def test_checkpoints_at_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_gpu_takes_as_many_as_fill_it() -> None:
     assert [read_part.at_once("cuda", n) for n in (read_part.POSITIONS // 7, 2 * read_part.POSITIONS)] == [7, 1]
     assert read_part.at_once("cpu", 10) == 1
+
+
+def test_chance_counts_equal_values() -> None:
+    values = torch.tensor([3.0, 1, 3, 7, 2, 2, 2, 1, 0, 0, 5, 4])
+    rows = [values[:3], values[3:4], values[4:10], values[10:]]
+    wanted = [chance(row).values.item() for row in rows]
+    assert part().chance_of(values).tolist() == pytest.approx(wanted)
+    assert wanted == pytest.approx([2 / 3, 1, 3 / 6, 1 / 2])
+    assert part().chance_of(torch.arange(12.0)).tolist() == pytest.approx(part().chance.tolist())
+
+
+def test_what_each_half_chooses_itself_is_no_lower() -> None:
+    found = np.random.default_rng(0).random((3, 6, 40))
+    own, apart = chosen_by_own(found, np.arange(40)), chosen_apart(found, np.arange(40))
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        assert own[:, half].mean(axis=1) == pytest.approx(found[:, :, half].mean(axis=2).max(axis=1))
+        assert (own[:, half].mean(axis=1) >= apart[:, half].mean(axis=1)).all()
+    assert own.mean() > apart.mean() + 0.03  # of noise a maximum adds much
 
 
 def test_random_orders_find_as_many_as_chance_says() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attndyn.measures.verdicts import mean_interval
 from attndyn.store.metrics import Metrics, Row, to_table
 from attndyn.studies.base import Judgement
 from attndyn.studies.salient_claims import OF_PAIRS, OF_UNIFORM, Judge
@@ -22,6 +23,7 @@ from attndyn.studies.salient_names import (
     TRAIN,
     UNIFORM,
     VECTORS,
+    WITHOUT,
 )  # fmt: skip
 from attndyn.studies.salient_statements import STATEMENTS
 from attndyn.studies.salient_words import SalientWords
@@ -30,6 +32,7 @@ STUDY = SalientWords(corpus="sms", blog=6)
 CHANCE = 0.08
 STEPS = (0, 10, 100, 1000)
 WAYS = ("rise", "fall")
+NEVER = float("nan")
 Made = dict[tuple[str, str], Any]
 """(condition, metric) to a number, to one of each seed, or to one of each step of each seed."""
 
@@ -77,12 +80,26 @@ def published() -> Made:
     return made | entry(SUMMARY, "inflation of A(α, β_uf)", 0.001, 0.01)
 
 
+def left_out(made: Made) -> Made:
+    """Every ξ without a run is what it is with it: it hangs on its gold run alone."""
+    found: Made = {}
+    for name in (f"ξ of {column}" for column in COLUMNS[:3]):
+        golds = made[CODE, name]
+        if len(golds) > 2:
+            found[CODE, name + WITHOUT[STANDARD]] = [
+                [NEVER if k == g else xi for k in range(len(golds))] for g, xi in enumerate(golds)
+            ]
+        found[CODE, name + WITHOUT[UNIFORM]] = [[xi] * 3 for xi in golds]
+    return found
+
+
 def metrics(made: Made) -> Metrics:
     rows = []
-    for (condition, metric), values in made.items():
+    for (condition, metric), values in (left_out(made) | made).items():
+        at = range(10) if metric.endswith(tuple(WITHOUT.values())) else STEPS
         for seed, curve in enumerate(values if isinstance(values, list) else [values]):
             for n, value in enumerate(curve if isinstance(curve, list) else [curve]):
-                rows.append(Row(condition, seed, STEPS[n], metric, float(value)))
+                rows.append(Row(condition, seed, at[n], metric, float(value)))
     return Metrics(to_table(rows))
 
 
@@ -100,7 +117,6 @@ def between(name: str, low: float, high: float) -> Made:
     return entry(SUMMARY, name, low, high)
 
 
-NEVER = float("nan")
 HALF = ("half of A(α, β) at", "half of A(α, α) at")
 OUTSIDE = {
     "S-02": (CODE, COLUMNS[3]), "S-08": (CODE, COLUMNS[0]), "S-09": (CODE, COLUMNS[1]), "S-10": (CODE, COLUMNS[2]),
@@ -317,3 +333,28 @@ def test_few_checkpoints_do_not_hinder_the_comparison_of_vectors(steps: int, tol
     measured = judged(fewer)["S-20"].measured
     assert told in measured
     assert measured.endswith("A(α, β_uf) 25.00 [20.00, 30.00] and 25.00 [20.00, 30.00]; Â 8.00")
+
+
+def test_runs_that_share_all_others_do_not_narrow_the_interval() -> None:
+    """ξ of a gold run is the mean accuracy of five others, so that six of them differ by a fifth of what runs do. What
+    runs do is found by leaving one out everywhere."""
+    accuracy = np.array([0.70, 0.72, 0.74, 0.78, 0.80, 0.82])
+    golds = np.arange(6)
+    xi = (accuracy.sum() - accuracy) / 5
+    without = [[(accuracy.sum() - accuracy[g] - accuracy[k]) / 4 if k != g else NEVER for k in golds] for g in golds]
+    changes: Made = {(STANDARD, "accuracy"): [[0.5, a, a, a] for a in accuracy], (SUMMARY, "most frequent class"): 0.6}
+    for name in COLUMNS[:3]:
+        changes |= {(CODE, f"ξ of {name}"): xi.tolist(), (CODE, f"ξ of {name}{WITHOUT[STANDARD]}"): without}
+    found = judged(changes)["S-11"]
+    wanted = mean_interval((accuracy - 0.6).tolist())
+    assert found.interval == pytest.approx(wanted)
+    naive = mean_interval((xi - 0.6).tolist())
+    assert wanted.high - wanted.low > 4 * (naive.high - naive.low)
+
+
+def test_thresholds_of_two_standard_runs_are_those_of_one_pair() -> None:
+    two = published()
+    changes = {key: values[:2] for key, values in two.items() if isinstance(values, list) and len(values) == 6}
+    found = judged(changes)
+    assert [found[id].verdict for id in ("S-11", "S-12")] == ["inconclusive"] * 2
+    assert "two standard runs are one pair" in found["S-11"].why

@@ -87,7 +87,7 @@ def test_a_proxy_has_no_gold_run_though_there_are_as_many() -> None:
     agreed = np.stack([np.arange(10) < 2, np.arange(10) < 6])[:, None]
     columns.by_code = lambda name, take=None: agreed  # type: ignore[assignment, method-assign]
     curve = np.array([[0.1, 0.3, 0.5, 0.7]]), np.array([[0.5, 0.6, 0.7, 0.8]])
-    columns.others = lambda g, reading: curve  # type: ignore[method-assign]
+    columns.others = lambda g, reading, without=None: curve  # type: ignore[method-assign]
     found = [row for row in columns._column(CODE, COLUMNS[1], CODE) if row.metric == f"ξ of {COLUMNS[1]}"]
     assert found == [Row(CODE, seed, 0, f"ξ of {COLUMNS[1]}", 0.7) for seed in (0, 1)]
     of_golds = [row.value for row in columns._column(CODE, COLUMNS[0], CODE) if row.metric == f"ξ of {COLUMNS[0]}"]

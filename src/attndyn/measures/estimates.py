@@ -113,6 +113,15 @@ def left_out(means: Sequence[float] | np.ndarray) -> np.ndarray:
     return np.asarray((2 * (n - 1) * values - n * values.mean(axis=0)) / (n - 2))
 
 
+def jackknifed(
+    value: float, without: Sequence[Sequence[float]], least: float = -math.inf, most: float = math.inf
+) -> Interval:
+    """Of a number that is made of several runs together, out of what it is without each run of each set of them: from
+    pseudo-values, as in `left_out`. NaN where nothing is known of a run."""
+    runs = tuple(len(one) * value - (len(one) - 1) * np.asarray(one, dtype=np.float64) for one in without)
+    return Estimate(value, np.array([value]), runs, least, most).interval
+
+
 def resampled_sums(values: np.ndarray) -> np.ndarray:
     """Σ over the examples of [example, number] in each resample of the examples, the same ones as everywhere here."""
     return np.asarray(_drawn(len(values)).T @ values)

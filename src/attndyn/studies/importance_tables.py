@@ -14,6 +14,7 @@ from attndyn.studies.explained import BEST, BILSTM, SUMMARY
 from attndyn.studies.explained_read import Ranks, evaluated_texts, few_of, left_out, ranks, read
 from attndyn.studies.feature_importance import BINS, BOTH, GRADIENT, LEFT_OUT, TAUS
 from attndyn.studies.kept import model_at
+from attndyn.studies.read_part import APART
 
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
@@ -72,9 +73,9 @@ def _of_condition(study: FeatureImportance, condition: Condition, run: Run, devi
             yield from bounds(f"{name} minus chance", values - chance[places])
 
 
-def bounds(name: str, values: np.ndarray) -> Iterator[Row]:
-    """The interval of a mean over seeds and texts."""
-    for end, value in zip(("low", "high"), interval(values), strict=True):
+def bounds(name: str, values: np.ndarray, within: tuple[float, float] = APART) -> Iterator[Row]:
+    """The interval of a mean over seeds and texts, of what lies `within`: τ, and differences of shares, do so."""
+    for end, value in zip(("low", "high"), interval(values, within=within), strict=True):
         yield Row(SUMMARY, 0, 0, f"{name} {end}", value)
 
 
@@ -83,7 +84,7 @@ def _summary(compared: dict[str, Ranks], chosen: np.ndarray) -> Iterator[Row]:
     for name in TAUS:
         yield from bounds(name, compared[name].tau)
     for name in (GRADIENT, LEFT_OUT):
-        yield from bounds(f"{BOTH} minus {name}", same[BOTH] - same[name])
+        yield from bounds(f"{BOTH} minus {name}", same[BOTH] - same[name], (-2.0, 2.0))
 
 
 def _distribution(

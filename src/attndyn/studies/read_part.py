@@ -70,6 +70,12 @@ class ReadPart:
                     found[key][i, some] = self.rows.agreement(places, values, limits).cpu().numpy()
         return found
 
+    def chance_of(self, values: Float[Tensor, " position"]) -> np.ndarray:
+        """Â of each row with this v, where equal values count as agreement: a table gives equal words the same."""
+        among = values >= self.rows.limits(values)[self.rows.text]
+        shares = self.rows.total(among.to(torch.float64)) / self.rows.lengths
+        return np.asarray(shares.cpu().numpy())
+
     def at_random(self, values: Float[Tensor, " position"]) -> np.ndarray:
         """A(random order, v) of every row: [order, row]."""
         draw, limits = torch.Generator().manual_seed(0), self.rows.limits(values)

@@ -30,14 +30,15 @@ def rest(columns: Columns) -> Iterator[Row]:
     yield from by_gold_run(SUMMARY, "A(α, α_fr)", np.stack([highest(each) for each in frozen]), seeds)
     for name in ("β_log", "β_count"):
         yield from along(SUMMARY, f"A({name}, β_uf)", [columns.uniform[name]], part.chance)
-    yield from entry(SUMMARY, "A(β_uf, β_log)", columns.against(part.logistic)[None], part.chance)
+    yield from entry(SUMMARY, "A(β_uf, β_log)", columns.against(part.logistic)[None], part.chance_of(part.logistic))
     fixed = {
         "A(α, Δ)": columns.with_fixed({g: columns.deltas["Δ", CODE, g] for g in golds}),
         "A(α, β_count)": columns.with_fixed(dict.fromkeys(golds, part.counted)),
         "A(α, β of the same run)": np.stack([columns.probe["α", CODE, g][g, columns.gold[g]] for g in golds]),
     }
     for name, values in fixed.items():
-        yield from entry(SUMMARY, name, values, part.chance)
+        chance = part.chance_of(part.counted) if name == "A(α, β_count)" else part.chance
+        yield from entry(SUMMARY, name, values, chance)
         yield from by_gold_run(SUMMARY, name, values, seeds)
     attended = of_others(np.stack([columns.attention["α", CODE, g][golds, columns.gold] for g in golds]))
     yield from entry(SUMMARY, "A(α, α of another seed)", attended, part.chance, of_pairs(attended))

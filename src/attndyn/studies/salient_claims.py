@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from attndyn.measures.verdicts import (
@@ -32,10 +32,13 @@ from attndyn.studies.salient_names import (
     TRAIN,
     UNIFORM,
     VECTORS,
+    WITHOUT,
 )  # fmt: skip
 from attndyn.studies.salient_statements import AGREED, DECIDING, EARLY, FALLS, INFLATED, PUBLISHED_PARAMETERS
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from attndyn.store.metrics import Metrics
     from attndyn.studies.salient_words import SalientWords
 
@@ -44,7 +47,7 @@ OF_ANSWERS = ("S-07", "S-11", "S-12", "B-09", "O-02")
 """What is decided by loss and accuracy."""
 OF_UNIFORM = ("S-08", "S-09", "S-10", "S-11", "S-12", "S-13", "S-15", "S-27", "S-36", "S-53", "S-57", "B-14", "O-07")
 """What is over the runs under uniform attention."""
-OF_PAIRS = ("S-02", "S-54", "B-14")
+OF_PAIRS = ("S-02", "S-11", "S-12", "S-54", "B-14")
 """What compares the standard runs with each other."""
 
 
@@ -156,6 +159,10 @@ class Judge:
         bag = max(self.each(PROXY, "answer minus bag of words"))
         yield "S-55", Judgement(measured=f"largest difference {bag:.1e}", verdict=HOLDS if bag < 1e-3 else DIFFERS)
         rank = self.each(PROXY, "rank correlation with the logistic")
+        if any(one != one for one in rank):
+            told = "ρ is undefined: the scores of the frequent words are all the same"
+            yield "S-56", Judgement(measured=told, verdict=INCONCLUSIVE, n=len(rank))
+            return
         verdict = HOLDS if min(rank) >= 0.5 else DIFFERS if max(rank) < 0 else INCONCLUSIVE
         yield "S-56", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=verdict, n=len(rank))
 
@@ -229,21 +236,26 @@ class Judge:
         import numpy as np
 
         star = np.array(self.each(CODE, "ξ*"))
-        first, proxy, saliency = (np.array(self.each(CODE, f"ξ of {name}")) for name in COLUMNS[:3])
-        shown = [never(values) for values in (first, proxy, saliency)]
-        accuracy = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
-        start = (accuracy.sum() - accuracy) / (len(accuracy) - 1)  # of the other runs, as ξ is
-        frequent = self.value(SUMMARY, "most frequent class")
-        reached = (first - np.maximum(start, frequent)).round(6)[~np.isnan(first)]  # shares of texts, read as float32
-        interval = mean_interval(reached.tolist()) if len(reached) > 1 else None
+        first, *_ = xis = [np.array(self.each(CODE, f"ξ of {name}")) for name in COLUMNS[:3]]
+        shown = [never(values) for values in xis]
+        start, frequent = self._start(), self.value(SUMMARY, "most frequent class")
+
+        def learned(first: np.ndarray, proxy: np.ndarray, saliency: np.ndarray, start: np.ndarray) -> float:
+            above = (first - np.maximum(start, frequent)).round(6)  # shares of texts, read as float32
+            return float(np.nanmean(above)) if (~np.isnan(above)).any() else float("nan")
+
+        reached = int((~np.isnan(first)).sum())
+        interval = self._over_runs(learned) if reached > 1 else None
         yield "S-11", Judgement(
             measured=f"{shown[0]} of {100 * star.mean():.2f}; at step 0 {100 * start.mean():.2f}, most frequent class "
             f"{100 * frequent:.2f}",
-            verdict=_not_trivial(interval), interval=interval, n=len(reached),
-            why="" if interval else f"ξ is reached with {len(reached)} of {len(first)} gold runs",
+            verdict=_not_trivial(interval), interval=interval, n=reached,
+            why="" if interval else f"ξ is reached with {reached} of {len(first)} gold runs",
         )  # fmt: skip
-        a, b, c = (np.where(np.isnan(values), 1.0, values) for values in (first, proxy, saliency))
-        higher, near = mean_interval((b - a).tolist()), mean_interval((c - a).tolist())
+        higher, near = (
+            self._over_runs(lambda *found, n=n: float(np.mean(_or_highest(found[n]) - _or_highest(found[0]))))
+            for n in (1, 2)
+        )
         not_lower = HOLDS if higher.low >= 0 else DIFFERS if higher.high < 0 else INCONCLUSIVE
         never_reached = np.isnan(first).all()
         at_start = "" if never_reached or ((first - start).round(6) > 0).any() else "ξ is no better than at step 0"
@@ -251,6 +263,35 @@ class Judge:
             measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", interval=higher, n=len(first),
             verdict=INCONCLUSIVE if never_reached else all_of([not_lower, by_margin(near, 0.05)]),
         ).undecided(at_start)  # fmt: skip
+
+    def _start(self, without: int | None = None) -> np.ndarray:
+        """The accuracy at step 0 of the runs whose accuracy is the ξ of each gold run: of all others, or of those
+        without one more."""
+        import numpy as np
+
+        accuracy = self.metrics.curves(STANDARD, "accuracy").values[:, 0]
+        away = 0.0 if without is None else accuracy[without]
+        return np.asarray((accuracy.sum() - accuracy - away) / (len(accuracy) - (1 if without is None else 2)))
+
+    def _over_runs(self, value: Callable[..., float]) -> Interval:
+        """Of a number that is made of the ξ of the gold runs in the first three columns, and of their start. Every ξ is
+        the accuracy of the other runs, so that a run is left out as gold run and as one of the others."""
+        import numpy as np
+
+        from attndyn.measures.estimates import jackknifed
+
+        xis, start = [np.array(self.each(CODE, f"ξ of {name}")) for name in COLUMNS[:3]], self._start()
+        without = []
+        for kind, ending in WITHOUT.items():
+            if f"ξ of {COLUMNS[0]}{ending}" in self.metrics.curves_of(CODE):
+                left = [self.metrics.curves(CODE, f"ξ of {name}{ending}").values for name in COLUMNS[:3]]
+                of_standard, golds = kind == STANDARD, np.arange(len(start))
+                without.append([
+                    value(*(one[golds != k if of_standard else golds, k] for one in left),
+                          self._start(k)[golds != k] if of_standard else start)
+                    for k in range(left[0].shape[1])
+                ])  # fmt: skip
+        return jackknifed(value(*xis, start), without, -1.0, 1.0)
 
     def _sizes(self) -> Iterator[tuple[str, Judgement]]:
         data, spec = self.study.task.data, self.study.task.data.corpus
@@ -325,6 +366,13 @@ def _not_trivial(interval: Interval | None) -> str:
     if interval is None:
         return INCONCLUSIVE
     return HOLDS if interval.low > 0 else DIFFERS if interval.high <= 0 else INCONCLUSIVE
+
+
+def _or_highest(values: np.ndarray) -> np.ndarray:
+    """What is never reached counts as the highest."""
+    import numpy as np
+
+    return np.where(np.isnan(values), 1.0, values)
 
 
 def _range(values: list[float], form: str = "g") -> str:

@@ -13,7 +13,7 @@ from attndyn.measures.estimates import of_pairs
 from attndyn.store.metrics import Row
 from attndyn.studies.read_part import entry, highest, of_others
 from attndyn.studies.salient_entries import by_gold_run, final
-from attndyn.studies.salient_names import CODE, COLUMNS, FROZEN, LAST, STANDARD, TEXT, TRAIN, UNIFORM
+from attndyn.studies.salient_names import CODE, COLUMNS, FROZEN, LAST, STANDARD, TEXT, TRAIN, UNIFORM, WITHOUT
 from attndyn.studies.salient_part import Part, influence_at_gold
 
 
@@ -89,10 +89,11 @@ class Columns:
             return np.stack([final(self.uniform["Δ", TEXT, g]) for g in self.golds])
         return np.stack([self.probe["α", TEXT, g][[g], -1] for g in self.golds])
 
-    def others(self, g: int, reading: str) -> tuple[np.ndarray, np.ndarray]:
-        """A(α_g, α(τ)) and the accuracy of the other standard runs: [seed, step]."""
-        curve = np.delete(self.attention["α", reading, g], g, axis=0).mean(axis=2)
-        return curve, np.delete(self.part.accuracy(STANDARD), g, axis=0)
+    def others(self, g: int, reading: str, without: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """A(α_g, α(τ)) and the accuracy of the other standard runs, or of those without one more: [seed, step]."""
+        away = [g] if without is None else [g, without]
+        curve = np.delete(self.attention["α", reading, g], away, axis=0).mean(axis=2)
+        return curve, np.delete(self.part.accuracy(STANDARD), away, axis=0)
 
     def rows(self) -> Iterator[Row]:
         part = self.part
@@ -108,12 +109,25 @@ class Columns:
         """An entry of table 1, its parts by gold run, and its ξ. A proxy has no gold run: its ξ is that of the mean."""
         values = self.by_code(name) if reading == CODE else self.by_text(name)
         paired = reading == CODE and name == COLUMNS[3]
-        yield from entry(table, name, values, self.part.chance, of_pairs(values) if paired else None)
+        chance = self.part.chance
+        if reading == TEXT and name == COLUMNS[1]:  # v is a table of words
+            chance = np.mean([self.part.chance_of(beta) for beta in self.part.proxies], axis=0)
+        yield from entry(table, name, values, chance, of_pairs(values) if paired else None)
         if reading == CODE:
             yield Row(table, 0, 0, name + LAST, float(np.nanmean(self.by_code(name, final))))
         of_golds = name != COLUMNS[1]
         if of_golds:
             yield from by_gold_run(table, name, values, self.seeds)
         for g, seed in enumerate(self.seeds):
-            threshold = float(np.nanmean(values[g] if of_golds else values))
-            yield Row(table, seed, 0, f"ξ of {name}", float(xi(threshold, *self.others(g, reading))))
+            own = values[g] if of_golds else values
+            threshold, others = float(np.nanmean(own)), self.others(g, reading)
+            yield Row(table, seed, 0, f"ξ of {name}", float(xi(threshold, *others)))
+            if table == CODE and name in COLUMNS[:3]:
+                for k in range(len(self.seeds)) if len(self.seeds) > 2 else ():
+                    if k != g:
+                        found = xi(threshold, *self.others(g, reading, without=k))
+                        yield Row(table, seed, k, f"ξ of {name}{WITHOUT[STANDARD]}", float(found))
+                runs = own.shape[-2]
+                for k in range(runs) if runs > 1 else ():
+                    found = xi(float(np.nanmean(np.delete(own, k, axis=-2))), *others)
+                    yield Row(table, seed, k, f"ξ of {name}{WITHOUT[UNIFORM]}", float(found))

@@ -8,3 +8,5 @@ UNIFORM_OF = {name: f"{name}, {UNIFORM}" for name in VECTORS}
 COLUMNS = ("A(α, β_uf)", "A(β_px, β_uf)", "A(Δ, β_uf)", "A(α, β)")
 LAST = ", last checkpoint"
 """Ends the name of an agreement at the last checkpoint, where the entry is the largest over checkpoints."""
+WITHOUT = {STANDARD: ", one standard run left out", UNIFORM: ", one run under uniform attention left out"}
+"""Ends the name of a ξ, whose step is then the place of that run."""

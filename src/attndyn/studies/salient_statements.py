@@ -66,13 +66,14 @@ STATEMENTS = (
     _statement("S-10", f"{PAPER} §5.1, tables 1, 4", "saliency follows it: A(Δ, β_uf) well above Â",
                "IMDB 61.55, SST 22.45 (log)", LARGEST),
     _statement("S-11", f"{PAPER} §3.2, tables 1, 4", "ξ(α, β_uf) is not trivial", "IMDB 86.81 of 89.55, SST 78.16 of "
-               "83.53 (log)", "over the gold runs for which ξ is reached, the interval of ξ minus the larger of two "
-               "accuracies lies above 0: of the same runs at step 0, and of always answering the most frequent class; "
-               "differs if it does not reach above 0; never is reported and not counted, and with fewer than two runs "
-               "nothing is decided"),
+               "83.53 (log)", "over the gold runs for which ξ is reached, the interval of the mean of ξ minus the "
+               "larger of two accuracies lies above 0: of the same runs at step 0, and of always answering the most "
+               "frequent class; differs if it does not reach above 0; never is reported and not counted, and with "
+               "fewer than two runs nothing is decided. The interval is over standard runs, each left out as gold run "
+               "and as one of the others, and over runs under uniform attention"),
     _statement("S-12", f"{PAPER} tables 1, 4", "ξ of the proxy is at least that of A(α, β_uf), that of saliency equal",
-               "IMDB 88.88 and 86.81, SST never and 78.16 (log)", "with never as the highest: the interval over "
-               "gold runs of ξ of the proxy minus ξ(α, β_uf) does not begin below 0, and that of saliency minus it "
+               "IMDB 88.88 and 86.81, SST never and 78.16 (log)", "with never as the highest: the interval, over runs "
+               "as in S-11, of ξ of the proxy minus ξ(α, β_uf) does not begin below 0, and that of saliency minus it "
                "lies within ±5 points; differs if the first ends below 0 or the second lies outside; where ξ(α, β_uf) "
                "is never reached nothing is decided"),
     _statement("S-13", f"{PAPER} table 2 (A.4)", "the same conclusions with Kendall's τ", "not found",
@@ -93,7 +94,8 @@ STATEMENTS = (
                "uniform attention and texts, lies above 0; both are the largest over checkpoints, and their values at "
                "the last stand beside them"),
     _statement("S-36", f"{PAPER} §4.3, fig. 4", "counts give the polarity of words, which then draws attention",
-               "direction", f"of A(β_count, β_uf) and of A(α, β_count) {ABOVE}"),
+               "direction", f"of A(β_count, β_uf) and of A(α, β_count) {ABOVE}; Â of the second counts "
+               "equal words, which have one count"),
     _statement("S-37", f"{PAPER} §5.1", "attention correlates with saliency: A(α, Δ) above Â", "direction", ABOVE),
     _statement("S-53", f"{PAPER} A.7", "A(α, β_uf(τ)) rises, then falls; taking the maximum inflates it little",
                "direction", "the largest between the first and the last checkpoint is chosen on every second text and "

@@ -121,10 +121,10 @@ def bag_of_words(part: Part) -> Iterator[Row]:
             mean = (table[batch.source[0]] * mask).sum(dim=1) / mask.sum(dim=1)
             apart = max(apart, float((mean + bias - logits[0, :, 0]).abs().max()))
         yield Row(PROXY, seed, 0, "answer minus bag of words", apart)
-        known = (votes[frequent, -1] - votes[frequent, 0]).numpy()
-        yield Row(
-            PROXY, seed, 0, "rank correlation with the logistic", float(spearmanr(known, twin[frequent]).statistic)
-        )
+        known, other = (votes[frequent, -1] - votes[frequent, 0]).numpy(), twin[frequent]
+        moves = len(known) > 1 and np.ptp(known) > 0 and np.ptp(other) > 0  # what is the same for all has no order
+        rank = float(spearmanr(known, other).statistic) if moves else np.nan
+        yield Row(PROXY, seed, 0, "rank correlation with the logistic", rank)
 
 
 def first_above(threshold: float, curve: np.ndarray, performance: np.ndarray) -> float:

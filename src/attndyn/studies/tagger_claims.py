@@ -95,8 +95,8 @@ STATEMENTS = (
         rule=f"a seed breaks at the first λ at which its F1 is more than {BROKEN} below that of its λ = 0; suddenly, "
         "if over half of all the F1 it loses goes at that λ (0 if it does not break). Holds if the interval of that "
         f"share lies above ½ and that of KL an element at the λ before within {SAFE} ± {AROUND}; differs if one lies "
-        f"outside, or no seed breaks; not judged without a λ of at least {LARGE}, and undecided where the λ before a "
-        f"break is further than {FINE} away",
+        f"outside, or if no seed breaks and the interval of their largest loss lies below {BROKEN}; not judged without "
+        f"a λ of at least {LARGE}, and undecided where the λ before a break is further than {FINE} away",
     ),
     Y_07,
     Statement(
@@ -285,8 +285,7 @@ class Judge:
         start = f"KL an element is {kl[:, 0].mean():.3f} at λ 0 already: a fresh start changes attention"
         rows = np.flatnonzero(first > 0)
         if not len(rows):
-            measured = f"no seed breaks up to λ {self.strengths[-1]:g}"
-            return Judgement(measured=measured, verdict=verdicts.DIFFERS, n=seeds, why=start)
+            return self.unbroken(start)
         mixed = [
             f"{one:g}" for one, those in zip(self.strengths, self.broken.T, strict=True) if 0 < those.sum() < seeds
         ]
@@ -306,6 +305,18 @@ class Judge:
             n=seeds,
             why=start,
         ).undecided(self.coarse)
+
+    def unbroken(self, why: str) -> Judgement:
+        """No seed breaks: whether others would, say the largest losses of these."""
+        f1 = self.along(F1)
+        lost, interval = f1[:, 0] - f1.min(axis=1), None
+        if len(lost) > 1:
+            interval = verdicts.mean_interval(lost.tolist())
+        none = interval is not None and interval.high < BROKEN
+        return Judgement(
+            measured=f"no seed breaks up to λ {self.strengths[-1]:g}; they lose up to {span(lost, '.3f')}", n=len(lost),
+            verdict=verdicts.DIFFERS if none else verdicts.INCONCLUSIVE, interval=interval, why=why,
+        )  # fmt: skip
 
     def exclusive(self) -> Judgement:
         if SEEDS not in self.metrics:
