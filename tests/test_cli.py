@@ -57,7 +57,20 @@ def test_every_statement_has_an_entry(finished: Path) -> None:
     assert [claim["id"] for claim in claims] == [
         "S-01", "S-03", "S-22", "S-23", "S-24", "S-25", "B-10", "B-11", "B-13", "O-09",
     ]  # fmt: skip
-    fields = {"id", "source", "statement", "rule", "published", "measured", "interval", "n", "scale", "verdict", "why"}
+    fields = {
+        "id",
+        "source",
+        "statement",
+        "rule",
+        "published",
+        "measured",
+        "interval",
+        "of",
+        "n",
+        "scale",
+        "verdict",
+        "why",
+    }
     assert all(set(claim) == fields for claim in claims)
     assert all(claim["verdict"] != "not judged at this scale" for claim in claims), "the controls were trained"
 

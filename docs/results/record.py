@@ -85,6 +85,8 @@ def described(folder: Path) -> str:
     ]
     for claim in claims:
         interval = " to ".join(f"{end:.3g}" for end in claim["interval"]) if claim["interval"] else ""
+        if interval and claim.get("of"):
+            interval = f"{claim['of']} {interval}"
         cells = (f"{claim['id']}: {claim['statement']}", claim["published"], claim["measured"], interval)
         lines.append(
             "| " + " | ".join(str(cell or "–").replace("|", "\\|") for cell in cells) + f" | {claim['verdict']} |"

@@ -175,7 +175,8 @@ def _result(claim: dict[str, Any] | None) -> list[Any]:
         return [Text("–"), Text("")]
     measured = claim["measured"]
     if claim["interval"] is not None:
-        measured += "\n{:.3g} to {:.3g} (95 %)".format(*claim["interval"])  # of what, says the rule
+        of = f"{claim['of']} " if claim.get("of") else ""
+        measured += "\n{}{:.3g} to {:.3g} (95 %)".format(of, *claim["interval"])
     if claim.get("on"):
         measured = f"{claim['on']}: {measured}"
     verdict = "not judged" if claim["verdict"].startswith("not judged") else claim["verdict"]

@@ -51,6 +51,11 @@ def test_points_have_their_mean_its_interval_and_the_prediction() -> None:
     assert spec["layer"][0]["encoding"]["x"]["axis"]["values"] == [64.0, 256.0]
 
 
+def test_two_equal_values_have_no_interval() -> None:
+    first, *_ = records(points_chart(POINTS, widths(2.0, 2.0)).to_dict())
+    assert (first["mean"], first["low"], first["high"]) == (2.0, None, None)
+
+
 def test_a_point_tells_another_metric_and_points_of_other_runs_stand_beside() -> None:
     measured = [("a", 0, 5, "far", 0.1), ("a", 0, 5, "error", 1.0), ("a", 0, 5, "λ", 0.003), ("b", 0, 5, "error", 2.0)]
     plane = dataclasses.replace(POINTS, predicted="", log="", x="far", told="λ")

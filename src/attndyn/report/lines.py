@@ -144,6 +144,8 @@ def _records(part: Points, metrics: "pa.Table", condition: str) -> list[dict[str
         if x is None or not _fits(x, "x" in part.log):
             continue
         low, high = mean_interval(values) if len(values) > 1 else (None, None)
+        if high is not None and math.isinf(high):  # of two equal values no interval is known
+            low = high = None
         if low is not None and not _fits(low, "y" in part.log):
             low = min(values)  # an interval that leaves a logarithmic axis
         foreseen = _mean(predicted.get(step, {}).values(), "y" in part.log)

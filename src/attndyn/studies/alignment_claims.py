@@ -167,7 +167,7 @@ class Judge:
             yield "A-06", Judgement(
                 measured=f"{100 * self.value('found of known links'):.0f} % against "
                 f"{100 * self.value('found of other links'):.0f} %",
-                interval=interval, n=self.study.seeds, verdict=by_sign(interval),
+                interval=interval, of="the difference", n=self.study.seeds, verdict=by_sign(interval),
             )  # fmt: skip
         yield "A-07", self.apart(min(LATE, EARLY, key=lambda name: self.value(f"AER of {name}")))
 
@@ -188,7 +188,7 @@ class Judge:
                 verdict = HOLDS
             elif all(a > b for a, b in pairs):
                 verdict = DIFFERS
-        return Judgement(measured=measured, n=len(pairs), verdict=verdict, interval=factor)
+        return Judgement(measured=measured, n=len(pairs), verdict=verdict, interval=factor, of="the factor")
 
     def apart(self, name: str, shown: str = "", second: str = ALPHA, margin: float | None = None) -> Judgement:
         """The AER of one scoring minus that of another, whose runs the interval draws."""
@@ -197,7 +197,8 @@ class Judge:
         return Judgement(
             measured=f"{name} {self.value(f'AER of {shown or name}'):.3f} against {second} "
             f"{self.value(f'AER of {other}'):.3f}",
-            interval=interval, n=self.study.uniform if second == UNIFORM_BETA else self.study.seeds,
+            interval=interval,
+            of="the difference", n=self.study.uniform if second == UNIFORM_BETA else self.study.seeds,
             verdict=by_sign(interval) if margin is None else by_margin(interval, margin),
         )  # fmt: skip
 

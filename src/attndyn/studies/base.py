@@ -45,6 +45,8 @@ class Judgement:
     measured: str
     verdict: str
     interval: tuple[float, float] | None = None
+    of: str = ""
+    """What the interval is of, where that is not the number that was measured."""
     n: int | None = None
     why: str = ""
 

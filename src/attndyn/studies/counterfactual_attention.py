@@ -154,7 +154,8 @@ class CounterfactualAttention(Explained):
             for epsilon, share in zip(self.epsilons, near, strict=True)
         )
         yield "J-06", Judgement(measured=measured, verdict=all_of([share.verdict for share in near]),
-                                interval=near[0].interval, n=len(near[0].counts))  # fmt: skip
+                                interval=near[0].interval,
+                                of=f"ε {self.epsilons[0]:g}", n=len(near[0].counts))  # fmt: skip
         if self.seeds > 1:
             names = ("JSD of the adversary minus that of another seed", "|Δy| of another seed minus the adversary's")
             gaps = [self.interval(metrics, name) for name in names] if self.seeds > 2 else []
@@ -163,7 +164,7 @@ class CounterfactualAttention(Explained):
                 measured=f"JSD {self.value(metrics, f'JSD at ε {epsilon:g}', BILSTM):.3f} against "
                 f"{self.value(metrics, 'JSD of another seed'):.3f}; |Δy| at most {epsilon:g} against "
                 f"{self.value(metrics, '|Δy| of another seed'):.3f}",
-                verdict=all_of([by_sign(gap) for gap in gaps]), interval=gaps[0] if gaps else None,
+                verdict=all_of([by_sign(gap) for gap in gaps]), interval=gaps[0] if gaps else None, of="the difference",
                 n=self.seeds, why=("" if gaps else "two seeds are one pair; ")
                 + "that it is detached and binary is the construction; measured is how easy it is",
             )  # fmt: skip

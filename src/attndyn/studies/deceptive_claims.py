@@ -134,12 +134,18 @@ def _uniform(found: Found) -> Iterator[tuple[str, Judgement]]:
         verdict = HOLDS if gap.high < 0 else DIFFERS if free == HOLDS else INCONCLUSIVE
     else:
         verdict = NOT_COMPARABLE
-    yield "W-01", Judgement(measured=measured, verdict=verdict, interval=gap, n=n)
-    yield "O-02", Judgement(measured=measured, verdict=by_margin(gap, COSTS_NOTHING), interval=gap, n=n)
+    yield "W-01", Judgement(measured=measured, verdict=verdict, interval=gap, of="the difference", n=n)
+    yield (
+        "O-02",
+        Judgement(measured=measured, verdict=by_margin(gap, COSTS_NOTHING), interval=gap, of="the difference", n=n),
+    )
     losses = [found.metrics.curves(name, "loss").values.min(axis=1).tolist() for name in (UNIFORM, BILSTM)]
     loss = welch_interval(losses[0], losses[1])
     measured = f"{sum(losses[0]) / len(losses[0]):.4f} against {sum(losses[1]) / len(losses[1]):.4f}"
-    yield "B-09", Judgement(measured=measured, verdict=by_margin(loss, SAME_LOSS), interval=loss, n=n)
+    yield (
+        "B-09",
+        Judgement(measured=measured, verdict=by_margin(loss, SAME_LOSS), interval=loss, of="the difference", n=n),
+    )
 
 
 def _seeds(found: Found) -> Iterator[tuple[str, Judgement]]:
@@ -151,7 +157,7 @@ def _seeds(found: Found) -> Iterator[tuple[str, Judgement]]:
         verdict = by_sign(Interval(apart.low - VARIES, apart.high - VARIES))
     yield "W-02", Judgement(
         measured=f"JSD {found.mean(SEEDS, 'JSD'):.3f} (median of texts {found.mean(SEEDS, 'JSD median'):.3f}), TVD "
-        f"{found.mean(SEEDS, 'TVD'):.3f}", verdict=verdict, interval=apart, n=n,
+        f"{found.mean(SEEDS, 'TVD'):.3f}", verdict=verdict, interval=apart, of="JSD", n=n,
         why=f"{why}Diabetes and Anemia are not public",
     )  # fmt: skip
 
@@ -163,7 +169,8 @@ def _guided(found: Found) -> Iterator[tuple[str, Judgement]]:
         arms = (("base's", BY_BASE), ("uniform", BY_UNIFORM), ("its own", AVERAGE), ("adversary's", BY_ADVERSARY))
         yield "W-03", Judgement(
             measured="; ".join(f"{label} {found.mean(name, ACCURACY):.4f}" for label, name in arms),
-            verdict=all_of([by_sign(gap) for gap in known]), interval=min(known), n=found.study.guides,
+            verdict=all_of([by_sign(gap) for gap in known]), interval=min(known),
+            of="the smallest difference", n=found.study.guides,
         )  # fmt: skip
 
 
@@ -178,7 +185,7 @@ def _adversaries(found: Found) -> Iterator[tuple[str, Judgement]]:
         interval = mean_interval(ranks, -1.0, 1.0)
         curve = ", ".join(f"{lam:g}: {found.at(lam, 'JSD'):.2f}/{found.at(lam, 'TVD'):.3f}" for lam in lambdas)
         yield "W-05", Judgement(measured=f"ρ {sum(ranks) / len(ranks):.2f}; λ: JSD/TVD {curve}",
-                                verdict=by_sign(interval), interval=interval, n=len(ranks))  # fmt: skip
+                                verdict=by_sign(interval), interval=interval, of="ρ", n=len(ranks))  # fmt: skip
     if SEEDS in found.metrics:
         yield "O-03", _elsewhere(found)
     yield "O-04", _against_influence(found)
@@ -206,7 +213,7 @@ def _alone(found: Found) -> Judgement:
     return Judgement(
         measured=f"JSD {np.mean([alone[base] for base in most]):.3f} against {np.mean(list(most.values())):.3f} beside "
         f"{len(most)} of {study.followed} bases",
-        verdict=by_sign(interval) if interval else INCONCLUSIVE, interval=interval, n=len(gaps),
+        verdict=by_sign(interval) if interval else INCONCLUSIVE, interval=interval, of="the difference", n=len(gaps),
         why="" if interval else f"one base has adversaries with a TVD of at most {CLOSE}",
     )  # fmt: skip
 
@@ -226,7 +233,8 @@ def _elsewhere(found: Found) -> Judgement:
     return Judgement(
         measured=f"λ {lam:g}: JSD {found.at(lam, 'JSD'):.3f}, TVD {found.at(lam, 'TVD'):.3f}, accuracy "
         f"{found.at(lam, ACCURACY):.4f} against {own.mean():.4f} of their bases",
-        verdict=HOLDS if holding else DIFFERS if none else INCONCLUSIVE, interval=gaps.get(lam), n=study.adversaries,
+        verdict=HOLDS if holding else DIFFERS if none else INCONCLUSIVE, interval=gaps.get(lam),
+        of="the difference in accuracy", n=study.adversaries,
         why="" if away else f"no λ attends farther away than the farthest other seed (JSD {limit:.3f})",
     )  # fmt: skip
 
@@ -238,6 +246,7 @@ def _against_influence(found: Found) -> Judgement:
     interval = found.interval(after)
     return Judgement(
         measured=f"τ {found.summary(after):.3f} at λ {lam:g}, {found.summary(before):.3f} before", interval=interval,
+        of="τ",
         verdict=INCONCLUSIVE if near else by_sign(Interval(-interval.high, -interval.low)), n=found.study.adversaries,
         why="no adversary attends farther away than another seed and keeps the accuracy" if near else "",
     ).over(found.study.adversaries, "adversary")  # fmt: skip

@@ -126,7 +126,8 @@ def stable(tagging: Reach, classification: Mapping[str, Reach], n: int, comparab
     found = {name: by_sign(gap) for name, gap in gaps.items()}
     undecided = [name for name, one in found.items() if one == INCONCLUSIVE]
     return Judgement(
-        measured=measured, verdict=all_of(list(found.values())), interval=min(gaps.values()), n=n,
+        measured=measured, verdict=all_of(list(found.values())), interval=min(gaps.values()),
+        of="the smallest difference", n=n,
         why=(f"seeds do not decide on {', '.join(undecided)}; " if undecided else "") + why,
     )  # fmt: skip
 
@@ -146,7 +147,7 @@ def judged(tagging: Reach, classification: Mapping[str, Reach], n: int, comparab
     room = ", ".join(f"{name} {np.mean(one.room):.3f}" for name, one in classification.items())
     undecided = [name for name, one in found.items() if one == INCONCLUSIVE]
     return Judgement(
-        measured=measured, verdict=verdict, interval=min(gaps.values()), n=n,
+        measured=measured, verdict=verdict, interval=min(gaps.values()), of="the smallest difference", n=n,
         why=f"beyond another seed: tagging {np.mean(tagging.room):.3f}, {room}"
         + (f"; seeds do not decide on {', '.join(undecided)}" if undecided else ""),
     )  # fmt: skip

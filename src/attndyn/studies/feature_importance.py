@@ -119,7 +119,7 @@ class FeatureImportance(Explained):
         gaps = [self.interval(metrics, f"{BOTH} minus {name}") for name in (GRADIENT, LEFT_OUT)]
         yield "J-03", Judgement(
             measured=f"{self.value(metrics, BOTH, BILSTM):.3f}", verdict=all_of([by_sign(gap) for gap in gaps]),
-            interval=min(gaps), n=self.seeds,
+            interval=min(gaps), of="the smallest difference", n=self.seeds,
         )  # fmt: skip
         yield "J-04", self._scores(metrics)
         found = self.interval(metrics, LEFT_OUT)
@@ -132,7 +132,7 @@ class FeatureImportance(Explained):
         yield "S-37", Judgement(
             measured=f"{shares[0]:.1f} % by gradient, {shares[1]:.1f} % by leaving out; Â "
             f"{100 * self.value(metrics, 'chance'):.1f} %",
-            verdict=all_of([by_sign(gap) for gap in gaps]), interval=min(gaps), n=self.seeds,
+            verdict=all_of([by_sign(gap) for gap in gaps]), interval=min(gaps), of="A − Â", n=self.seeds,
         )  # fmt: skip
 
     def _scores(self, metrics: Metrics) -> Judgement:
@@ -146,7 +146,7 @@ class FeatureImportance(Explained):
         gaps = [mean_interval((those - wanted).tolist()) for those, wanted in zip(values, known, strict=True)]
         return Judgement(
             measured=measured, verdict=all_of([by_margin(gap, SCORE_MARGIN) for gap in gaps]), n=len(values[0]),
-            interval=max(gaps, key=lambda gap: max(-gap.low, gap.high)),
+            interval=max(gaps, key=lambda gap: max(-gap.low, gap.high)), of="the largest difference from the published",
         )  # fmt: skip
 
     def finding(self, metrics: Metrics) -> str:

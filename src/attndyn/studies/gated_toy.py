@@ -207,9 +207,10 @@ class GatedToy(Study):
         return Judgement(
             measured=f"wrong ends of {n}: {', '.join(f'{count} at σ = {spread:g}' for spread, count in usual.items())}",
             interval=intervals[max(usual)],
+            of=f"the share at σ = {max(usual):g}",
             n=n,
             verdict=verdict,
-            why=f"the interval is that of the largest of these σ; the sign of √2 p₀ + δ₀ foretells {foretold:.0f} of "
+            why=f"the sign of √2 p₀ + δ₀ foretells {foretold:.0f} of "
             f"{n * len(wrong)}; from β₀ = β₁ the gate does end on the positive token",
         )
 

@@ -147,7 +147,11 @@ def share(successes: int, n: int, of: str) -> Judgement:
         return Judgement(measured=f"no {of}", verdict=verdicts.INCONCLUSIVE, n=0)
     interval = verdicts.share_interval(successes, n)
     return Judgement(
-        measured=f"{successes} of {n} {of}", interval=interval, n=n, verdict=verdicts.by_majority(interval)
+        measured=f"{successes} of {n} {of}",
+        interval=interval,
+        of="the share",
+        n=n,
+        verdict=verdicts.by_majority(interval),
     )
 
 
@@ -174,6 +178,7 @@ def _without_exception(runs: Results, exceptions: int, published: tuple[int, int
     return Judgement(
         measured=f"{runs.count} of {runs.n} learn",
         interval=verdicts.share_interval(runs.count, runs.n),
+        of="the share",
         n=runs.n,
         verdict=verdict,
         why=runs.failures_in_words(),
@@ -188,6 +193,7 @@ def same(first: np.ndarray, second: np.ndarray, margin: float) -> Judgement:
     return Judgement(
         measured=f"{first.mean():.3f} against {second.mean():.3f}",
         interval=interval,
+        of="the difference",
         n=len(first) + len(second),
         verdict=verdicts.by_margin(interval, margin),
     )
@@ -204,6 +210,7 @@ def often_fails(runs: Outcomes) -> Judgement:
     return Judgement(
         measured=f"{runs.failed} of {runs.n} fail",
         interval=interval,
+        of="the share that fails",
         n=runs.n,
         verdict=verdict,
         why=runs.failures_in_words(),
@@ -230,6 +237,7 @@ def _delay(first: np.ndarray, second: np.ndarray) -> Judgement:
     return Judgement(
         measured=f"steps {span_of_steps(first)} against {span_of_steps(second)}",
         interval=interval,
+        of="the delay",
         n=len(first) + len(second),
         verdict=verdicts.by_sign(interval),
         why=f"mean delay {first.mean() - second.mean():.0f} steps",

@@ -127,7 +127,10 @@ class Judge:
             yield id, Judgement(measured=told, verdict=INCONCLUSIVE, n=0, why=why)
             return
         interval = share_interval(before, n)
-        yield id, Judgement(measured=told, verdict=by_majority(interval), interval=interval, n=n, why=why)
+        yield (
+            id,
+            Judgement(measured=told, verdict=by_majority(interval), interval=interval, of="the share", n=n, why=why),
+        )
 
     def _exact(self) -> Iterator[tuple[str, Judgement]]:
         entropy = self.each(STANDARD, "attention entropy, start")
@@ -182,7 +185,10 @@ class Judge:
         yield self._above("S-36", SUMMARY, "A(β_count, β_uf)", "A(α, β_count)")
         yield self._above("S-37", SUMMARY, "A(α, Δ)")
         ranked = [f"{metric.replace('A(', 'τ(')} {self.value(KENDALL, metric):.3f}" for metric in COLUMNS[:3]]
-        yield "S-13", _positive("; ".join(ranked), *(self.between(KENDALL, metric) for metric in COLUMNS[:3]))
+        yield (
+            "S-13",
+            _positive("; ".join(ranked), *(self.between(KENDALL, metric) for metric in COLUMNS[:3]), of="the lowest"),
+        )
         yield "O-07", _positive(
             f"by gradient {self.percent(CODE, COLUMNS[2])}{self.last(CODE, COLUMNS[2])}; by leaving out "
             f"{self.percent(SUMMARY, 'A(Δ_loo, β_uf)')}{self.last(SUMMARY, 'A(Δ_loo, β_uf)')}; {self.chance(SUMMARY)}",
@@ -195,18 +201,18 @@ class Judge:
     def _differences(self) -> Iterator[tuple[str, Judgement]]:
         gap = self.between(SUMMARY, "A(α, β) minus A(α, β_uf)")
         measured = f"{self.percent(CODE, COLUMNS[3])} against {self.percent(CODE, COLUMNS[0])}"
-        yield "B-14", Judgement(measured=measured, verdict=by_sign(gap), interval=gap)
+        yield "B-14", Judgement(measured=measured, verdict=by_sign(gap), interval=gap, of="the difference")
         gap = self.between(SUMMARY, "A(α, β_uf) minus A(α, α_fr)")
         ends = [100 * self.value(table, name + LAST) for table, name in ((SUMMARY, "A(α, α_fr)"), (CODE, COLUMNS[0]))]
         yield "S-27", Judgement(
             measured=f"{self.percent(SUMMARY, 'A(α, α_fr)')} against {self.percent(CODE, COLUMNS[0])}, at the last "
             f"checkpoint {ends[0]:.2f} against {ends[1]:.2f}; {self.chance(SUMMARY)}",
-            verdict=by_sign(gap), interval=gap,
+            verdict=by_sign(gap), interval=gap, of="the difference",
         )  # fmt: skip
         gap = self.between(SUMMARY, "A(β_log, β_uf) minus A(β_px, β_uf)")
         yield "S-57", Judgement(
             measured=f"{self.percent(SUMMARY, 'A(β_log, β_uf)')} against {self.percent(CODE, COLUMNS[1])}",
-            verdict=by_margin(gap, 0.1), interval=gap,
+            verdict=by_margin(gap, 0.1), interval=gap, of="the difference",
         )  # fmt: skip
 
     def _rise_and_fall(self) -> Judgement:
@@ -220,7 +226,7 @@ class Judge:
         return Judgement(
             measured=f"{100 * first:.1f} at first, {100 * peak:.1f} at step {step:.0f}, {100 * last:.1f} in the end; "
             f"the maximum adds {100 * more:.1f} [{100 * inflation.low:.1f}, {100 * inflation.high:.1f}]",
-            verdict=all_of([by_sign(rise), falls, by_margin(inflation, INFLATED)]), interval=fall,
+            verdict=all_of([by_sign(rise), falls, by_margin(inflation, INFLATED)]), interval=fall, of="the fall",
         ).along(len(self.metrics.curves(UNIFORM, "A(α, β_uf)").steps))  # fmt: skip
 
     def _outlier(self) -> Judgement:
@@ -230,7 +236,7 @@ class Judge:
             for where, name in ((SUMMARY, "A(α, α of another seed)"), (CODE, COLUMNS[0]), (CODE, COLUMNS[3]))
         )
         verdict = DIFFERS if apart.low > 0 else HOLDS if apart.high < AGREED else INCONCLUSIVE
-        return Judgement(measured=f"{measured}; {self.chance(SUMMARY)}", verdict=verdict, interval=apart)
+        return Judgement(measured=f"{measured}; {self.chance(SUMMARY)}", verdict=verdict, interval=apart, of="A − Â")
 
     def _thresholds(self) -> Iterator[tuple[str, Judgement]]:
         import numpy as np
@@ -249,7 +255,7 @@ class Judge:
         yield "S-11", Judgement(
             measured=f"{shown[0]} of {100 * star.mean():.2f}; at step 0 {100 * start.mean():.2f}, most frequent class "
             f"{100 * frequent:.2f}",
-            verdict=_not_trivial(interval), interval=interval, n=reached,
+            verdict=_not_trivial(interval), interval=interval, of="the difference", n=reached,
             why="" if interval else f"ξ is reached with {reached} of {len(first)} gold runs",
         )  # fmt: skip
         higher, near = (
@@ -260,7 +266,8 @@ class Judge:
         never_reached = np.isnan(first).all()
         at_start = "" if never_reached or ((first - start).round(6) > 0).any() else "ξ is no better than at step 0"
         yield "S-12", Judgement(
-            measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", interval=higher, n=len(first),
+            measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", interval=higher,
+            of="proxy − A(α, β_uf)", n=len(first),
             verdict=INCONCLUSIVE if never_reached else all_of([not_lower, by_margin(near, 0.05)]),
         ).undecided(at_start)  # fmt: skip
 
@@ -328,7 +335,7 @@ class Judge:
         if len(rank) > 1:
             interval = mean_interval(rank, -1.0, 1.0)
             yield "S-07", Judgement(measured=f"ρ = {_range(rank, '.2f')}", verdict=by_sign(interval), why=still,
-                                    interval=interval, n=len(rank)).along(accuracy.shape[1])  # fmt: skip
+                                    interval=interval, of="the mean", n=len(rank)).along(accuracy.shape[1])  # fmt: skip
         else:
             told = f"ρ = {_range(rank, '.2f')}" if rank else "–"
             yield "S-07", Judgement(measured=told, verdict=INCONCLUSIVE, n=len(rank), why=still)
@@ -338,7 +345,12 @@ class Judge:
                 gap = welch_interval(even.tolist(), ours.tolist())
                 measured = f"{even.mean():.4f} against {ours.mean():.4f}"
                 n = len(ours) + len(even)
-                yield id, Judgement(measured=measured, verdict=by_margin(gap, margin), interval=gap, n=n)
+                yield (
+                    id,
+                    Judgement(
+                        measured=measured, verdict=by_margin(gap, margin), interval=gap, of="the difference", n=n
+                    ),
+                )
         if all(name in self.metrics for name in VECTORS):
             yield "S-20", self._vectors()
 
@@ -357,9 +369,10 @@ class Judge:
         )  # fmt: skip
 
 
-def _positive(measured: str, *intervals: Interval) -> Judgement:
+def _positive(measured: str, *intervals: Interval, of: str = "A − Â") -> Judgement:
     """Whether all lie above 0; the lowest is shown."""
-    return Judgement(measured=measured, verdict=all_of([by_sign(one) for one in intervals]), interval=min(intervals))
+    verdict = all_of([by_sign(one) for one in intervals])
+    return Judgement(measured=measured, verdict=verdict, interval=min(intervals), of=of)
 
 
 def _not_trivial(interval: Interval | None) -> str:

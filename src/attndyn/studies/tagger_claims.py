@@ -231,7 +231,7 @@ class Judge:
         interval, verdict = self.differing(lost, KEPT)
         return Judgement(
             measured=f"{self.end(name).mean():.3f} at {name}, base {self.end(BASE).mean():.3f}",
-            verdict=verdict, interval=interval, n=len(lost),
+            verdict=verdict, interval=interval, of="the difference", n=len(lost),
         )  # fmt: skip
 
     def loses(self) -> Judgement:
@@ -246,6 +246,7 @@ class Judge:
         interval = verdicts.mean_interval(lost.tolist())
         verdict = verdicts.by_sign(Interval(interval.low - BROKEN, interval.high - BROKEN))
         return Judgement(measured=f"{measured}, base {self.end(BASE).mean():.3f}", verdict=verdict, interval=interval,
+                         of="the loss",
                          n=len(lost))  # fmt: skip
 
     def probes(self) -> Judgement:
@@ -258,6 +259,7 @@ class Judge:
             measured.append(f"{self.end(name).mean():.3f} {name}")
         return Judgement(
             measured=", ".join(measured), verdict=verdicts.all_of(found), n=len(own), interval=interval,
+            of="the last difference",
             why=f"recomputed, as in the author's program: {self.end(RECOMPUTED).mean():.3f}",
         )  # fmt: skip
 
@@ -275,7 +277,7 @@ class Judge:
                             f"{curves[:, -1].mean():.3f} at {adversary(self.strengths[-1])})")  # fmt: skip
         verdict = verdicts.all_of([verdicts.by_sign(one) for one in intervals])
         return Judgement(measured="; ".join(measured), verdict=verdict, interval=min(intervals, default=None),
-                         n=self.study.seeds)  # fmt: skip
+                         of="the lower τ", n=self.study.seeds)  # fmt: skip
 
     def safe_point(self) -> Judgement:
         if not self.large:
@@ -302,6 +304,7 @@ class Judge:
             f"the loss comes at once; KL an element before {before.mean():.3f}; {two}",
             verdict=verdicts.all_of([sudden, near]),
             interval=None if interval is None else (interval.low + SAFE, interval.high + SAFE),
+            of="KL before",
             n=seeds,
             why=start,
         ).undecided(self.coarse)
@@ -315,7 +318,7 @@ class Judge:
         none = interval is not None and interval.high < BROKEN
         return Judgement(
             measured=f"no seed breaks up to λ {self.strengths[-1]:g}; they lose up to {span(lost, '.3f')}", n=len(lost),
-            verdict=verdicts.DIFFERS if none else verdicts.INCONCLUSIVE, interval=interval, why=why,
+            verdict=verdicts.DIFFERS if none else verdicts.INCONCLUSIVE, interval=interval, of="the loss", why=why,
         )  # fmt: skip
 
     def exclusive(self) -> Judgement:
@@ -350,7 +353,7 @@ class Judge:
             measured.append(", ".join(parts))
         verdict = verdicts.all_of([verdicts.by_sign(one) for one in intervals])
         return Judgement(measured="; ".join(measured), verdict=verdict, interval=min(intervals, default=None),
-                         n=self.study.probes)  # fmt: skip
+                         of="the smallest gain", n=self.study.probes)  # fmt: skip
 
     def rankings(self) -> Judgement:
         tau, first = self.along("rank τ"), self.breaks[0]
@@ -366,7 +369,9 @@ class Judge:
         why = f"λ 0: {mean_of(self.along('rank τ')[:, 0])}"
         if SEEDS in self.metrics:
             why += f", two seeds: {mean_of(self.end(SEEDS, 'rank τ'))}"
-        found = Judgement(measured=measured, verdict=verdict, interval=interval, n=len(rows), why=why)
+        found = Judgement(
+            measured=measured, verdict=verdict, interval=interval, of="the difference", n=len(rows), why=why
+        )
         return found.undecided(self.coarse)
 
     def finding(self) -> str:

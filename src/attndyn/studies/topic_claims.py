@@ -174,9 +174,9 @@ def judge(study: TopicWords, metrics: Metrics) -> Iterator[tuple[str, Judgement]
         Judgement(
             measured=f"median epochs to half the loss with nothing, keys, embeddings frozen: {'; '.join(times)}",
             interval=shares[0],
+            of="the share of seeds, FC",
             n=study.seeds,
             verdict=verdicts.all_of([verdicts.by_majority(share) for share in shares]),
-            why="the interval is that of the share of seeds, FC",
         ),
     )
 
@@ -218,6 +218,7 @@ def judge(study: TopicWords, metrics: Metrics) -> Iterator[tuple[str, Judgement]
             count > 0,
             f"{count} of {total} topic words are suppressed at first",
             interval=verdicts.share_interval(count, total),
+            of="the share",
             n=total,
             why=f"under FC {sunk['FC' + names.FULL]} of {total}",
         ),
@@ -289,9 +290,10 @@ def _on_text(study: TopicWords, metrics: Metrics) -> Iterator[tuple[str, Judgeme
         Judgement(
             measured=f"ln of the frequency changes by {rarer.mean():.2f}, purity by {purer.mean():+.2f}",
             interval=sides[1],
+            of="the change of purity",
             n=study.text_seeds,
             verdict=verdicts.all_of([verdicts.by_sign(side) for side in sides]),
-            why=f"{stand_in}the interval is that of purity; in {overtaken:.0%} of all training sentences another word "
+            why=f"{stand_in}in {overtaken:.0%} of all training sentences another word "
             "leads at the end than after 100 epochs",
         ),
     )

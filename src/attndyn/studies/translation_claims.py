@@ -119,7 +119,8 @@ class Judge:
         shaped = self.interval(SUMMARY, SHAPED)
         yield "B-14", Judgement(
             measured=f"{100 * self.value(TOKEN, COLUMNS[3]):.1f} against {100 * self.value(TOKEN, COLUMNS[0]):.1f}",
-            interval=(100 * shaped.low, 100 * shaped.high), n=self.study.seeds, verdict=by_sign(shaped),
+            interval=(100 * shaped.low, 100 * shaped.high),
+            of="the difference", n=self.study.seeds, verdict=by_sign(shaped),
         )  # fmt: skip
 
     def far_above(self, table: str, name: str, n: int, more: tuple[str, ...] = ()) -> Judgement:
@@ -150,19 +151,21 @@ class Judge:
         beta, alpha = self.reached(PROBE, 0.5), self.reached(ATTENTION, 0.5)
         steps = ", ".join(f"{b} and {a}" for b, a in zip(beta, alpha, strict=True))
         factor = later_by(beta.astype(float).tolist(), alpha.astype(float).tolist())
-        return self._of_runs_that_learn(f"β and α at steps {steps}", by_factor(factor), factor)
+        return self._of_runs_that_learn(f"β and α at steps {steps}", by_factor(factor), factor, "the factor")
 
     def overlap(self) -> Judgement:
         found = self.reached(ATTENTION, 0.25) < self.reached(PROBE, 0.75)
         judged = self._of_runs_that_learn(f"{found.sum()} of {len(found)} runs", all_or_none(found.tolist()))
         return judged.along(len(self.metrics.curves(STANDARD, PROBE).steps))
 
-    def _of_runs_that_learn(self, measured: str, verdict: str, interval: Interval | None = None) -> Judgement:
+    def _of_runs_that_learn(
+        self, measured: str, verdict: str, interval: Interval | None = None, of: str = ""
+    ) -> Judgement:
         learned = self.learned()
         if not learned.any():
             return Judgement(measured="no run learns", n=len(learned), verdict=NOT_JUDGED)
         less = "" if learned.all() else f"; {learned.sum()} of {len(learned)} runs learn"
-        return Judgement(measured=measured + less, n=int(learned.sum()), verdict=verdict, interval=interval)
+        return Judgement(measured=measured + less, n=int(learned.sum()), verdict=verdict, interval=interval, of=of)
 
     def chance(self) -> Judgement:
         low, high = self.interval(SUMMARY, "A(random order, α)")
@@ -187,7 +190,7 @@ class Judge:
         if len(moved) > 1:
             interval = mean_interval(moved.tolist(), -1.0, 1.0)
         verdict = INCONCLUSIVE if interval is None else by_sign(interval)
-        found = Judgement(measured=told, n=len(moved), verdict=verdict, interval=interval, why=why)
+        found = Judgement(measured=told, n=len(moved), verdict=verdict, interval=interval, of="the mean", why=why)
         return found.along(accuracy.shape[1])
 
     def xis(self, table: str, name: str) -> np.ndarray:
@@ -257,7 +260,8 @@ class Judge:
         low, high = self.interval(SUMMARY, LINEAR_APART)
         verdict = HOLDS if low > -CLOSE and high < CLOSE else DIFFERS if high < -CLOSE else INCONCLUSIVE
         return Judgement(
-            measured=f"BLEU {linear:.1f} against {hidden:.1f}", interval=(low, high), n=self.study.linear,
+            measured=f"BLEU {linear:.1f} against {hidden:.1f}", interval=(low, high),
+            of="the difference", n=self.study.linear,
             verdict=NOT_JUDGED if hidden < LEARNED else verdict,
             why=self.one_run("the interval is over pairs and standard runs"),
         )  # fmt: skip
@@ -279,7 +283,7 @@ class Judge:
             measured=f"largest {found}; at the end {100 * curves.last.mean():.1f}; by pairs that did not choose it, it "
             f"rises by {100 * self.value(SUMMARY, RISEN):.1f} and falls by {100 * self.value(SUMMARY, FALLEN):.1f}; "
             f"the maximum adds {100 * self.value(SUMMARY, INFLATED):.1f}",
-            interval=(100 * low, 100 * high), n=len(peak), verdict=verdict,
+            interval=(100 * low, 100 * high), of="what the maximum adds", n=len(peak), verdict=verdict,
         ).along(len(curves.steps))  # fmt: skip
 
 
