@@ -183,7 +183,7 @@ def test_reproduce_prints_the_claims(
 
 def test_what_was_recorded_elsewhere_or_by_an_earlier_rule_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     claims = verbs.recorded(find("copying"))
-    assert (claims["S-22"]["on"], claims["S-22"]["earlier_rule"]) == ("", False)
+    assert (claims["B-10"]["on"], claims["B-10"]["earlier_rule"]) == ("", False)
     other = verbs.recorded(find("feature-importance"))["J-01"]
     assert other["on"] == "sst"  # the study's own corpus has no published values
     changed = replace(find("copying").statements[0], rule="another one")
