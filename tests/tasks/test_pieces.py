@@ -126,9 +126,15 @@ def test_unequal_and_empty_sides(tmp_path: Path) -> None:
     assert "train.yy, line 2 (and 1 more): an empty line" in refused(LINES, [LINES[0], "", " ", *LINES[3:]])
 
 
-def test_more_pieces_than_the_text_has(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no vocabulary of 9,000 pieces can be made of its training part \(.*<= \d+\)"):
-        loaded(own(tmp_path, pieces=9000))
+@pytest.mark.parametrize(("pieces", "beyond"), [(9000, 1), (8, -1)])
+def test_more_or_fewer_pieces_than_the_text_has(tmp_path: Path, pieces: int, beyond: int) -> None:
+    with pytest.raises(UserError, match=f"no vocabulary of {pieces:,} pieces can be made") as caught:
+        loaded(own(tmp_path, pieces=pieces))
+    limit = int(str(caught.value).rpartition("--vocabulary ")[2])
+    assert "character_coverage" not in str(caught.value)
+    assert len(loaded(own(tmp_path, pieces=limit)).words) == limit
+    with pytest.raises(UserError, match=f"--vocabulary {limit}$"):
+        loaded(own(tmp_path, pieces=limit + beyond))
 
 
 def test_a_model_of_ones_own(tmp_path: Path) -> None:
@@ -136,7 +142,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "my.model"
     path.write_bytes(trained.model.serialized_model_proto())
     assert loaded(own(tmp_path, model=str(path))).words == trained.words
-    with pytest.raises(UserError, match=r"my\.model has 28 pieces, not the 50 that were asked for"):
+    with pytest.raises(UserError, match=r"my\.model has 28 pieces, not the 50 .*: --vocabulary 28 takes it"):
         loaded(own(tmp_path, model=str(path), pieces=50))
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(UserError, match=r"my\.model is no SentencePiece model"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -120,7 +121,7 @@ class PieceText(CorpusTask):
         if kept < batch and kept < written:
             raise UserError(
                 f"{kept} of the {written} training pairs of {self.corpus} have at most {self.longest} pieces a side, "
-                f"fewer than a batch of {batch}"
+                f"fewer than a batch of {batch}; --batch can be at most {kept}"
             )
         return super().epoch(batch)
 
@@ -209,15 +210,20 @@ def trained_model(lines: Iterable[str], pieces: int, corpus: str) -> sentencepie
             sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=written, **settings)
         except RuntimeError as error:
             raise UserError(
-                f"{corpus}: no vocabulary of {pieces:,} pieces can be made of its training part ({reason(error)})"
+                f"{corpus}: no vocabulary of {pieces:,} pieces can be made of its training part: {reason(error)}"
             ) from None
         atomic.write_bytes(path, written.getvalue())
     return own_model(path, pieces)
 
 
 def reason(error: RuntimeError) -> str:
-    """SentencePiece names a source line and a condition of its own first."""
-    return str(error).strip().splitlines()[-1].rpartition("] ")[2].strip().rstrip(".")
+    """SentencePiece names a source line and a condition of its own first, and options that are not ours last."""
+    said = str(error).strip().splitlines()[-1].rpartition("] ")[2].strip().rstrip(".")
+    if fewest := re.search(r"required_chars\. \d+ vs (\d+)", said):
+        return f"with its characters it needs at least --vocabulary {fewest[1]}"
+    if most := re.search(r"value <= (\d+)", said):
+        return f"its words give at most --vocabulary {most[1]}"
+    return said
 
 
 def own_model(path: Path, pieces: int) -> sentencepiece.SentencePieceProcessor:
@@ -231,7 +237,10 @@ def own_model(path: Path, pieces: int) -> sentencepiece.SentencePieceProcessor:
     except RuntimeError:
         raise UserError(f"{path} is no SentencePiece model, or damaged") from None
     if model.vocab_size() != pieces:
-        raise UserError(f"{path} has {model.vocab_size():,} pieces, not the {pieces:,} that were asked for")
+        raise UserError(
+            f"{path} has {model.vocab_size():,} pieces, not the {pieces:,} that were asked for: "
+            f"--vocabulary {model.vocab_size()} takes it"
+        )
     if min(model.bos_id(), model.eos_id()) < 0:
         raise UserError(f"{path} has no <s> or no </s>; a translator needs both")
     return model
