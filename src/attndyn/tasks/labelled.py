@@ -16,7 +16,7 @@ import numpy as np
 from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
 from attndyn.tasks.draws import keys, shuffled
-from attndyn.tasks.presence import Found, digest, obtain
+from attndyn.tasks.presence import Found, by_name, digest, obtain
 from attndyn.tasks.text import Pairs, Text, Tokeniser, read_labelled, shortened, tokeniser
 from attndyn.tasks.vectors import Coverage, Vectors, read_vectors
 from attndyn.tasks.vocabulary import LONGEST, UNK, Vocabulary, build
@@ -193,11 +193,7 @@ def has_valid(corpus: str | Path, data_dir: Path | str | None = None) -> bool:
 
 def _find(corpus: str | Path, data_dir: Path | str | None) -> tuple[Found | None, dict[str, Path]]:
     """The files of the parts; of a single file, only train."""
-    if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):
-        spec = corpora.find(corpus)
-        if spec.kind != "labelled":
-            raise UserError(f"{corpus} is a {spec.kind} corpus; labelled text is needed here")
-        found = obtain(spec, data_dir)
+    if (found := by_name(corpus, "labelled", data_dir)) is not None:
         optional = [split for split in ("valid",) if (found.folder / f"{split}.tsv.xz").exists()]
         return found, {split: found.file(f"{split}.tsv.xz") for split in ("train", *optional, "test")}
     path = Path(corpus)

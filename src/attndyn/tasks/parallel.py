@@ -7,7 +7,8 @@ on one side.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import glob
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
 from attndyn.tasks.draws import keys
-from attndyn.tasks.presence import obtain
+from attndyn.tasks.presence import by_name
 from attndyn.tasks.text import Pairs, read_parallel
 
 SPLITS = ("train", "valid", "test")
@@ -84,14 +85,10 @@ def _packed(folder: Path, name: str) -> list[Path]:
 
 def _find(corpus: str | Path, source: str, target: str, data_dir: Path | str | None) -> tuple[Files, bool | None]:
     """The files, and whether they are tokenised, where that is known."""
-    if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):
-        spec = corpora.find(corpus)
-        if spec.kind != "parallel":
-            raise UserError(f"{corpus} is a {spec.kind} corpus; parallel text is needed here")
-        found = obtain(spec, data_dir)
-        _two_languages(source, target)
-        return _parts(found.folder, source, target, ("train", "valid")), found.tokenised
+    found = by_name(corpus, "parallel", data_dir, begun={source, target} <= set(endings(Path(corpus))))
     _two_languages(source, target)
+    if found is not None:
+        return _parts(found.folder, source, target, ("train", "valid")), found.tokenised
     return _own(Path(corpus), source, target), None
 
 
@@ -107,7 +104,11 @@ def _own(path: Path, source: str, target: str) -> Files:
         if [len(files) for files in alone] == [1, 1] and not alone[0][0].name.startswith(SPLITS):
             return {"train": (alone[0][0], alone[1][0])}
         return _parts(path, source, target, ("train",))
-    if any(_packed(path.parent, f"{path.name}.{language}") for language in (source, target)):
+    there = endings(path)
+    if source in there or target in there or len(there) > 1:
+        for language in (source, target):
+            if language not in there:
+                raise UserError(f"{path}.{language}: no such file, neither plain nor packed (.xz, .gz); {_only(there)}")
         return {"train": (existing(path, source), existing(path, target))}
     if path.is_file():
         raise UserError(
@@ -131,16 +132,36 @@ def _parts(folder: Path, source: str, target: str, needed: Sequence[str]) -> Fil
 
 
 def _there(folder: Path, split: str, language: str) -> list[Path]:
-    return sorted(path for suffix in PACKED for path in folder.glob(f"{split}*.{language}{suffix}"))
+    return sorted(path for suffix in PACKED for path in folder.glob(f"{split}*.{glob.escape(language)}{suffix}"))
 
 
 def _side(folder: Path, split: str, language: str) -> Path:
     """Of several test parts (test_2016_flickr, test_2017_flickr) the first by name."""
     there = _there(folder, split, language)
-    if not there:
-        languages = {path.name.removesuffix(".xz").removesuffix(".gz").rpartition(".")[2] for path in folder.iterdir()}
-        known = sorted(code for code in languages if list(folder.glob(f"train.{code}*")))
+    if there:
+        return there[0]
+    several = _there(folder, "", language) if split == SPLITS[0] else []
+    if len(several) > 1 and not any(path.name.startswith(SPLITS) for path in several):
         raise UserError(
-            f"{folder} holds no {split} part in {language!r}; there are: {', '.join(known) or 'no train.* files'}"
+            f"{folder} holds {several[0].name} and {several[1].name}, and no train.{language}: name two files by the "
+            f"beginning that they share, such as {folder / several[0].name.partition(f'.{language}')[0]}"
         )
-    return there[0]
+    found = _endings(folder.glob(f"{split}*.*")) or _endings(folder.glob("*.*"))
+    raise UserError(f"{folder} holds no {split} part in {language!r}; {_only(found)}")
+
+
+def endings(start: Path) -> list[str]:
+    """What follows the names of files that begin so: de and en of mine.de and mine.en.xz."""
+    return _endings(start.parent.glob(f"{glob.escape(start.name)}.*"), start.name)
+
+
+def _endings(files: Iterable[Path], start: str = "") -> list[str]:
+    """The languages of these files, by their names."""
+    names = [path.name.removesuffix(".xz").removesuffix(".gz") for path in files if path.is_file()]
+    return sorted({name.removeprefix(f"{start}.") if start else name.rpartition(".")[2] for name in names})
+
+
+def _only(found: Sequence[str]) -> str:
+    """What to say of a language that is not there."""
+    choose = "; --source-language and --target-language choose two of them" if len(found) > 1 else ""
+    return f"there are: {', '.join(found) or 'no files of two languages'}{choose}"
