@@ -80,7 +80,7 @@ class Labelled:
         return ""
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """Examples as they were read: words and labels numbered on their own."""
 
     path: Path
@@ -88,8 +88,8 @@ class _Source(NamedTuple):
     lines: np.ndarray
     """The line of each example in the file, from 1."""
 
-    def take(self, examples: np.ndarray) -> _Source:
-        return _Source(self.path, self.pairs.take(examples), self.lines[examples])
+    def take(self, examples: np.ndarray) -> Source:
+        return Source(self.path, self.pairs.take(examples), self.lines[examples])
 
 
 def load_labelled(
@@ -166,6 +166,14 @@ def load_labelled(
     )
 
 
+def read_training(corpus: str | Path, *, data_dir: Path | str | None = None, tokenised: bool = False) -> Source:
+    """The training part in its own words, under the rules of the corpus; a single file is not split."""
+    found, paths = _find(corpus, data_dir)
+    if found is None:
+        return _read(paths["train"], _cut(None, tokenised))
+    return _under_rules(_read(paths["train"], _cut(found.corpus, found.tokenised)), found.corpus)
+
+
 def facts(data: Labelled) -> dict[str, Any]:
     """Sizes, median lengths and the vocabulary beside the published ones (Snell et al. table 8 and A.8), for JSON."""
     spec = data.corpus
@@ -223,18 +231,18 @@ def _cut(spec: corpora.Corpus | None, tokenised: bool) -> Tokeniser:
     return cut
 
 
-def _read(path: Path, cut: Tokeniser) -> _Source:
+def _read(path: Path, cut: Tokeniser) -> Source:
     pairs = read_labelled(path, cut=cut)
-    return _Source(path, pairs, np.arange(1, len(pairs) + 1))
+    return Source(path, pairs, np.arange(1, len(pairs) + 1))
 
 
-def _refuse_empty(source: _Source) -> None:
+def _refuse_empty(source: Source) -> None:
     empty = np.flatnonzero(source.pairs.source.lengths == 0)
     if len(empty):
         raise UserError(f"{source.path}, line {source.lines[empty[0]]}: the text is empty")
 
 
-def _under_rules(source: _Source, spec: corpora.Corpus) -> _Source:
+def _under_rules(source: Source, spec: corpora.Corpus) -> Source:
     """Examples of the classes and lengths that the corpus is used with, under the names of the classes."""
     texts, labels = source.pairs.source, source.pairs.target
     names = dict(spec.classes) or {label: label for label in labels.words}
@@ -251,10 +259,10 @@ def _under_rules(source: _Source, spec: corpora.Corpus) -> _Source:
     kept = renamed.ids >= 0
     if spec.below is not None:
         kept &= texts.lengths < spec.below
-    return _Source(source.path, Pairs(texts, renamed), source.lines).take(np.flatnonzero(kept))
+    return Source(source.path, Pairs(texts, renamed), source.lines).take(np.flatnonzero(kept))
 
 
-def _split(whole: _Source, seed: int) -> tuple[_Source, _Source]:
+def _split(whole: Source, seed: int) -> tuple[Source, Source]:
     """A fifth of each label for the test; identical texts of a label stay on one side."""
     texts, labels = whole.pairs.source, whole.pairs.target
     _check_labels(whole, FEWEST + 1)
@@ -277,11 +285,11 @@ def _spans(text: Text) -> list[tuple[int, int]]:
     return list(zip(text.offsets[:-1].tolist(), text.offsets[1:].tolist(), strict=True))
 
 
-def _evaluated(test: _Source, seed: int) -> _Source:
+def _evaluated(test: Source, seed: int) -> Source:
     return test.take(np.sort(shuffled(len(test.pairs), seed)[:EVALUATED]))
 
 
-def _classes(sources: dict[str, _Source]) -> list[str]:
+def _classes(sources: dict[str, Source]) -> list[str]:
     """The labels of the training part, sorted; the other parts may have no others."""
     _check_labels(sources["train"], FEWEST)
     labels = sources["train"].pairs.target
@@ -298,7 +306,7 @@ def _classes(sources: dict[str, _Source]) -> list[str]:
     return classes
 
 
-def _check_labels(source: _Source, fewest: int) -> None:
+def _check_labels(source: Source, fewest: int) -> None:
     labels = source.pairs.target
     used = np.flatnonzero(labels.counts)
     if not len(used):
