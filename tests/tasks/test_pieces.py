@@ -107,7 +107,16 @@ def test_text_without_a_validation_part(tmp_path: Path) -> None:
     source = examples.valid.source
     ids = [source.ids[source.offsets[n] + 1 : source.offsets[n + 1]].tolist() for n in range(2)]
     assert [examples.spell(line) for line in ids] == texts["valid"]
-    assert loaded(own(tmp_path / "whole")).note == ""
+
+
+def test_pairs_in_both_parts_are_counted(tmp_path: Path) -> None:
+    task = own(tmp_path)
+    for language, lines in (("xx", [LINES[0], LINES[3], "another line"]), ("yy", [LINES[0], LINES[4], "another line"])):
+        (tmp_path / f"valid.{language}").write_text("\n".join(lines) + "\n")
+    assert task.load().note == "validation pairs that stand in the training part too: 1 of 3"
+    (tmp_path / "valid.yy").write_text("other\nlines\nhere\n")
+    assert task.load().note == ""
+    assert loaded(PieceText(SHIPPED, pieces=600)).note == "", "what a known corpus repeats was published with it"
 
 
 def test_no_pair_that_is_short_enough(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ code the checkpoint is chosen on them, so they are part of the test examples, no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -17,6 +18,7 @@ from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
 from attndyn.tasks.draws import keys, shuffled
 from attndyn.tasks.presence import Found, by_name, digest, obtain
+from attndyn.tasks.repeats import repeated
 from attndyn.tasks.text import Pairs, Text, Tokeniser, read_labelled, shortened, tokeniser
 from attndyn.tasks.vectors import Coverage, Vectors, read_vectors
 from attndyn.tasks.vocabulary import LONGEST, UNK, Vocabulary, build
@@ -63,6 +65,7 @@ class Labelled:
     """The files that were read, with their SHA-256."""
     corpus: corpora.Corpus | None = None
     caveat: str = ""
+    """To be said beside the verdicts; of one's own text, how many texts stand in two parts."""
     vectors: Vectors | None = None
     coverage: Coverage | None = None
     """Of the training words by the vectors, where there are some."""
@@ -159,7 +162,7 @@ def load_labelled(
         parts=facts,
         files={str(source.path): digest(source.path) for source in sources.values()},
         corpus=spec,
-        caveat=found.caveat if found else "",
+        caveat=found.caveat if found else _in_two_parts(sources, ("valid", "test") if own_valid else ("test",)),
         vectors=known,
         coverage=known.coverage(raw) if known else None,
         **parts,
@@ -287,6 +290,20 @@ def _spans(text: Text) -> list[tuple[int, int]]:
 
 def _evaluated(test: Source, seed: int) -> Source:
     return test.take(np.sort(shuffled(len(test.pairs), seed)[:EVALUATED]))
+
+
+def _in_two_parts(sources: dict[str, Source], judged: Sequence[str]) -> str:
+    texts = {split: _with_labels(sources[split].pairs) for split in ("train", *judged)}
+    return repeated(texts["train"], {f"{split} texts": texts[split] for split in judged})
+
+
+def _with_labels(pairs: Pairs) -> list[tuple[str, ...]]:
+    """The label and the words of each text."""
+    words = np.array(pairs.source.words, dtype=object)[pairs.source.ids].tolist()
+    return [
+        (pairs.target.words[label], *words[start:end])
+        for label, (start, end) in zip(pairs.target.ids, _spans(pairs.source), strict=True)
+    ]
 
 
 def _classes(sources: dict[str, Source]) -> list[str]:

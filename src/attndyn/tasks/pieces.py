@@ -20,7 +20,8 @@ from attndyn.store import atomic
 from attndyn.tasks.base import Sampler
 from attndyn.tasks.corpus import CorpusTask, Examples, loaded, without_first
 from attndyn.tasks.parallel import held_out, named, parallel_files
-from attndyn.tasks.presence import cache_folder
+from attndyn.tasks.presence import cache_folder, is_known
+from attndyn.tasks.repeats import repeated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,13 +84,13 @@ class PieceText(CorpusTask):
         return int(loaded(self).model.eos_id())  # type: ignore[attr-defined]
 
     def load(self) -> PieceExamples:
-        sides = self.written()
-        if "valid" in sides:
-            return self.examples(sides)
-        sides = divided(sides["train"])
-        counts = [f"{len(part.source):,}" for part in sides.values()]
-        note = f"no validation part: {counts[1]} of the pairs drawn for it, {counts[0]} left to train on"
-        return replace(self.examples(sides), note=note)
+        sides, drawn = self.written(), ""
+        if "valid" not in sides:
+            sides = divided(sides["train"])
+            counts = [f"{len(part.source):,}" for part in sides.values()]
+            drawn = f"no validation part: {counts[1]} of the pairs drawn for it, {counts[0]} left to train on"
+        twice = "" if is_known(self.corpus) else in_two_parts(sides, "validation pairs")
+        return replace(self.examples(sides), note="; ".join(filter(None, (drawn, twice))))
 
     def more(self) -> bytes:
         """Translations are compared with the text as it was written."""
@@ -168,6 +169,11 @@ def divided(whole: Sides) -> dict[str, Sides]:
         return Sides([whole.source[n] for n in chosen], [whole.target[n] for n in chosen], whole.names)
 
     return {"train": some(False), "valid": some(True)}
+
+
+def in_two_parts(sides: dict[str, Sides], judged: str) -> str:
+    train, valid = (list(zip(part.source, part.target, strict=True)) for part in (sides["train"], sides["valid"]))
+    return repeated(train, {judged: valid})
 
 
 def sentences(path: Path) -> list[str]:

@@ -117,9 +117,13 @@ def _wanted(corpus: Corpus) -> str:
     return " and no ".join(files) if len(files) <= 3 else f"file of the corpus, such as {files[0]}"
 
 
+def is_known(name: str) -> bool:
+    return name in CORPORA or name in SHORT
+
+
 def by_name(name: str | Path, kind: Kind, data_dir: Path | str | None = None, *, begun: bool = False) -> Found | None:
     """The corpus of that name; None: it is text of one's own. `begun` says that names of files begin so, too."""
-    if not isinstance(name, str) or name not in (*CORPORA, *SHORT):
+    if not isinstance(name, str) or not is_known(name):
         return None
     corpus = find(name)
     if (Path(name).exists() or begun) and not _is_meant(name, locate(corpus, data_dir)):
