@@ -91,6 +91,16 @@ def test_a_validation_part_of_ones_own_is_not_drawn(tmp_path: Path) -> None:
     assert len(load_parallel(tmp_path, "xx", "yy")["train"]) == 40
 
 
+def test_a_known_corpus_without_test_part_in_a_language(tmp_path: Path) -> None:
+    for name in ("train.cs", "train.de", "valid.cs", "valid.de", "test_2017_flickr.de"):
+        (tmp_path / "multi30k").mkdir(exist_ok=True)
+        (tmp_path / "multi30k" / f"{name}.xz").write_bytes(lzma.compress(b"a b\n"))
+    assert list(load_parallel("multi30k", "cs", "de", data_dir=tmp_path)) == ["train", "valid"]
+    (tmp_path / "multi30k" / "valid.cs.xz").unlink()
+    with pytest.raises(UserError, match="holds no valid part in 'cs'; there are: de"):
+        load_parallel("multi30k", "cs", "de", data_dir=tmp_path)
+
+
 def test_two_files_that_cannot_be_used(tmp_path: Path) -> None:
     written(tmp_path / "same", "mine", lines=40, repeats=40)
     written(tmp_path / "half", "mine")

@@ -88,7 +88,8 @@ def _find(corpus: str | Path, source: str, target: str, data_dir: Path | str | N
     found = by_name(corpus, "parallel", data_dir, begun={source, target} <= set(endings(Path(corpus))))
     _two_languages(source, target)
     if found is not None:
-        return _parts(found.folder, source, target, ("train", "valid")), found.tokenised
+        tested = all(files_of(found.folder, "test", language) for language in (source, target))
+        return _parts(found.folder, source, target, SPLITS if tested else SPLITS[:2]), found.tokenised
     return _own(Path(corpus), source, target), None
 
 
@@ -100,10 +101,11 @@ def _two_languages(source: str, target: str) -> None:
 def _own(path: Path, source: str, target: str) -> Files:
     """A folder, or the beginning that the names of two files share."""
     if path.is_dir():
-        alone = [_there(path, "", language) for language in (source, target)]
+        alone = [files_of(path, "", language) for language in (source, target)]
         if [len(files) for files in alone] == [1, 1] and not alone[0][0].name.startswith(SPLITS):
             return {"train": (alone[0][0], alone[1][0])}
-        return _parts(path, source, target, ("train",))
+        begun = [part for part in SPLITS[1:] if any(files_of(path, part, language) for language in (source, target))]
+        return _parts(path, source, target, ["train", *begun])
     there = endings(path)
     if source in there or target in there or len(there) > 1:
         for language in (source, target):
@@ -122,40 +124,35 @@ def _own(path: Path, source: str, target: str) -> Files:
     )
 
 
-def _parts(folder: Path, source: str, target: str, needed: Sequence[str]) -> Files:
-    present = [
-        split
-        for split in SPLITS
-        if split in needed or any(_there(folder, split, language) for language in (source, target))
-    ]
-    return {split: (_side(folder, split, source), _side(folder, split, target)) for split in present}
+def _parts(folder: Path, source: str, target: str, splits: Sequence[str]) -> Files:
+    return {split: (_side(folder, split, source), _side(folder, split, target)) for split in splits}
 
 
-def _there(folder: Path, split: str, language: str) -> list[Path]:
+def files_of(folder: Path, split: str, language: str) -> list[Path]:
     return sorted(path for suffix in PACKED for path in folder.glob(f"{split}*.{glob.escape(language)}{suffix}"))
 
 
 def _side(folder: Path, split: str, language: str) -> Path:
     """Of several test parts (test_2016_flickr, test_2017_flickr) the first by name."""
-    there = _there(folder, split, language)
+    there = files_of(folder, split, language)
     if there:
         return there[0]
-    several = _there(folder, "", language) if split == SPLITS[0] else []
+    several = files_of(folder, "", language) if split == SPLITS[0] else []
     if len(several) > 1 and not any(path.name.startswith(SPLITS) for path in several):
         raise UserError(
             f"{folder} holds {several[0].name} and {several[1].name}, and no train.{language}: name two files by the "
             f"beginning that they share, such as {folder / several[0].name.partition(f'.{language}')[0]}"
         )
-    found = _endings(folder.glob(f"{split}*.*")) or _endings(folder.glob("*.*"))
+    found = endings_of(folder.glob(f"{split}*.*")) or endings_of(folder.glob("*.*"))
     raise UserError(f"{folder} holds no {split} part in {language!r}; {_only(found)}")
 
 
 def endings(start: Path) -> list[str]:
     """What follows the names of files that begin so: de and en of mine.de and mine.en.xz."""
-    return _endings(start.parent.glob(f"{glob.escape(start.name)}.*"), start.name)
+    return endings_of(start.parent.glob(f"{glob.escape(start.name)}.*"), start.name)
 
 
-def _endings(files: Iterable[Path], start: str = "") -> list[str]:
+def endings_of(files: Iterable[Path], start: str = "") -> list[str]:
     """The languages of these files, by their names."""
     names = [path.name.removesuffix(".xz").removesuffix(".gz") for path in files if path.is_file()]
     return sorted({name.removeprefix(f"{start}.") if start else name.rpartition(".")[2] for name in names})
