@@ -142,6 +142,13 @@ def test_text_in_other_languages(tmp_path: Path, start: str, corpus: str, compla
     assert str(caught.value).endswith(f"{complaint}; {CHOOSE}")
 
 
+def test_files_of_many_kinds_are_no_languages(tmp_path: Path) -> None:
+    for name in ("notes.md", "data.tsv", "program.py"):
+        (tmp_path / name).write_text("a line\n")
+    with pytest.raises(UserError, match=r"in 'de'; there are: no files of two languages$"):
+        load_parallel(tmp_path, "de", "en")
+
+
 def test_a_language_is_no_pattern(tmp_path: Path) -> None:
     written(tmp_path, "mine")
     with pytest.raises(UserError, match="holds no train part in '\\*'"):

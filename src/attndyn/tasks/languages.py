@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attndyn.errors import UserError
-from attndyn.tasks.parallel import SPLITS, endings, endings_of, existing, files_of
+from attndyn.tasks.parallel import SPLITS, endings, endings_of, existing, files_of, only_beginning
 from attndyn.tasks.presence import by_name, is_known
 from attndyn.tasks.repeats import repeated
 from attndyn.tasks.text import cut_and_number, read_lines, tokeniser
@@ -54,8 +54,9 @@ def own_files(path: Path) -> Files:
     if not path.is_dir():
         return {language: {"train": existing(path, language)} for language in _languages(endings(path))}
     parts = {split: _part(path, split) for split in SPLITS}
-    if not any(parts.values()):
-        parts["train"] = _part(path, "")
+    beginning = only_beginning(path)
+    if beginning is not None and not any(parts.values()):
+        return own_files(beginning)
     return {
         language: {split: part[language] for split, part in parts.items() if language in part}
         for language in parts["train"]

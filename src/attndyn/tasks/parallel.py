@@ -8,6 +8,7 @@ on one side.
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
@@ -143,8 +144,21 @@ def _side(folder: Path, split: str, language: str) -> Path:
             f"{folder} holds {several[0].name} and {several[1].name}, and no train.{language}: name two files by the "
             f"beginning that they share, such as {folder / several[0].name.partition(f'.{language}')[0]}"
         )
-    found = endings_of(folder.glob(f"{split}*.*")) or endings_of(folder.glob("*.*"))
+    beginning = only_beginning(folder)
+    found = endings_of(folder.glob(f"{split}*.*")) or (endings(beginning) if beginning else [])
     raise UserError(f"{folder} holds no {split} part in {language!r}; {_only(found)}")
+
+
+def only_beginning(folder: Path) -> Path | None:
+    """The beginning that the names of several files share, if there is one such in the folder."""
+    names = {unpacked(path) for path in folder.glob("*.*") if path.is_file()}
+    times = Counter(name.rpartition(".")[0] for name in names)
+    several = [start for start, count in times.items() if count > 1 and start]
+    return folder / several[0] if len(several) == 1 else None
+
+
+def unpacked(path: Path) -> str:
+    return path.name.removesuffix(".xz").removesuffix(".gz")
 
 
 def endings(start: Path) -> list[str]:
@@ -154,7 +168,7 @@ def endings(start: Path) -> list[str]:
 
 def endings_of(files: Iterable[Path], start: str = "") -> list[str]:
     """The languages of these files, by their names."""
-    names = [path.name.removesuffix(".xz").removesuffix(".gz") for path in files if path.is_file()]
+    names = [unpacked(path) for path in files if path.is_file()]
     return sorted({name.removeprefix(f"{start}.") if start else name.rpartition(".")[2] for name in names})
 
 
