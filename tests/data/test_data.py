@@ -224,6 +224,7 @@ def facts_of(capsys: pytest.CaptureFixture[str], *names: object) -> list[dict[st
         (["data", "lst"], "did you mean 'list'?"),
         (["data", "check", "imbd"], "there is no corpus 'imbd'; did you mean 'imdb'?"),
         (["data", "facts", str(Path(__file__).parent)], "holds no train.tsv"),
+        (["data", "facts", "glove"], "glove is a vectors corpus; labelled or parallel text is needed here"),
         (["data", "facts", "smsspam"], "did you mean 'sms_spam'?"),
         (["data", "facts", "tatoeba_samp"], "did you mean 'tatoeba-sample'?"),
         (["data", "list", "imdb"], "data list takes no 'imdb'"),

@@ -120,7 +120,7 @@ def test_pairs_in_both_parts_are_counted(tmp_path: Path) -> None:
 
 
 def test_no_pair_that_is_short_enough(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no pair of .*train\.xx and .*train\.yy has at most 3 pieces"):
+    with pytest.raises(UserError, match=r"no pair of .*train\.xx and .*train\.yy has at most 3 pieces .*\(--longest\)"):
         loaded(own(tmp_path, longest=3))
 
 

@@ -49,7 +49,10 @@ def of_all(names: Sequence[str], data_dir: Path | None) -> list[dict[str, Any]]:
 def is_parallel(name: str) -> bool:
     """By the name of the corpus, or by the names of the files."""
     if is_known(name):
-        return find(name).kind == "parallel"
+        kind = find(name).kind
+        if kind not in ("labelled", "parallel"):
+            raise UserError(f"{name} is a {kind} corpus; labelled or parallel text is needed here")
+        return kind == "parallel"
     path = Path(name)
     languages = {} if path.is_file() or any(path.glob("train.tsv*")) else own_files(path)
     if not path.exists() and not languages:

@@ -142,7 +142,7 @@ class PieceText(CorpusTask):
 
         short = np.flatnonzero(np.maximum(source.lengths, target.lengths) <= self.longest)
         if not len(short):
-            raise UserError(f"no pair of {names} has at most {self.longest} pieces on both sides")
+            raise UserError(f"no pair of {names} has at most {self.longest} pieces on both sides (--longest)")
         return Pairs(source.take(short), without_first(target.take(short))), short
 
 
