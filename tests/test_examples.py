@@ -50,6 +50,39 @@ def test_the_loop_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert Path("runs/mine/report.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("program", "text", "complaint"),
+    [
+        ("own_task.py", b"caf\xe9\n", "own.tsv, line 1: not UTF-8"),
+        ("own_task.py", b"", "own.tsv does not hold two different words"),
+        ("own_task.py", b"one one\n", "own.tsv does not hold two different words"),
+        ("own_task.py", None, "own.tsv: no such file"),
+        ("proxy.py", None, "'own.tsv' is neither a corpus, nor a file, nor a folder"),
+        ("watch_sms.py", None, "own.tsv: no such file"),
+        ("watch_sms.py", b"a\tx\nb\ty\nc\tz\n" * 9, "messages each are needed; there are: a 9, b 9, c 9"),
+        ("watch_sms.py", b"a\tx\nb\ty\n" * 8, "two labels with more than 8 messages each are needed"),
+        ("count_tables.py", b"a file", "File exists: 'own.tsv'"),
+    ],
+)
+def test_what_cannot_be_used_gets_one_sentence(
+    program: str, text: bytes | None, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        Path("own.tsv").write_bytes(text)
+    monkeypatch.setattr(sys, "argv", [program, "own.tsv"])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_path(str(ROOT / "docs" / "examples" / program), run_name="__main__")
+    assert complaint in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_epochs_of_the_proxy_are_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["proxy.py", "sms", "many"])
+    with pytest.raises(SystemExit, match="EPOCHS must be a whole number above 0, not 'many'"):
+        runpy.run_path(str(ROOT / "docs" / "examples" / "proxy.py"), run_name="__main__")
+
+
 def test_the_proxy_beside_its_twin(tmp_path: Path) -> None:
     lines = [
         f"{label}\t{word} the{n % 7} of{n % 5} n{n}" for n in range(90) for label, word in (("a", "good"), ("b", "bad"))

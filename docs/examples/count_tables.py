@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attndyn.errors import UserError
 from attndyn.report.figures import save
 from attndyn.report.heat import Heat, heat_chart
 from attndyn.theory import tables
@@ -83,4 +84,7 @@ def main(folder: str = "count-tables") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    try:
+        main(*sys.argv[1:2])
+    except (UserError, OSError) as error:
+        sys.exit(str(error))

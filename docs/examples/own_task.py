@@ -2,22 +2,22 @@
 
     python docs/examples/own_task.py [TEXT FILE]
 
-A task says how sequences are drawn, a study says what is trained on it; training, checkpoints, readings and the page
-come with them.
+A task says how sequences are drawn, a study says what is trained on it; the readings and the page come with them.
 """
 
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import attndyn
+from attndyn.errors import UserError
 from attndyn.measures.readings import Answers, Attention, Lexical
 from attndyn.models import Seq2Seq
 from attndyn.studies.base import Study
 from attndyn.tasks import CopyTask, Iid
+from attndyn.tasks.text import read_lines
 from attndyn.training.condition import Condition
 
 
@@ -68,10 +68,12 @@ class MyWords(Study):
 
 
 if __name__ == "__main__":
-    file = Path(sys.argv[1] if len(sys.argv) > 1 else __file__)
-    if not file.is_file():
-        sys.exit(f"there is no file {file}: python docs/examples/own_task.py [TEXT FILE]")
-    counts = tuple(count for _, count in Counter(file.read_text(encoding="utf-8").lower().split()).most_common(30))
-    run = attndyn.run(MyWords(counts=counts))
-    print(run.info["finding"])
-    print(run.path / "report.html")
+    file = sys.argv[1] if len(sys.argv) > 1 else __file__
+    try:
+        seen = Counter(word for line in read_lines(file) for word in line.lower().split())
+        if len(seen) < 2:
+            raise UserError(f"{file} does not hold two different words")
+        run = attndyn.run(MyWords(counts=tuple(count for _, count in seen.most_common(30))))
+    except UserError as error:
+        sys.exit(str(error))
+    print(run.info["finding"], run.path / "report.html", sep="\n")

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 import attndyn
+from attndyn.errors import UserError
 from attndyn.measures.readings import Answers
 from attndyn.models import Proxy, Uniform
 from attndyn.models.proxy import votes_of_words
@@ -70,11 +71,18 @@ def compare(run: attndyn.Run, study: WordsAlone) -> None:
         print(f"{label:>10}  proxy: {', '.join(best)}\n{'':>10}  twin:  {', '.join(frequent)}")
 
 
-if __name__ == "__main__":
-    study = WordsAlone(
-        corpus=sys.argv[1] if len(sys.argv) > 1 else "sms_spam", epochs=int(sys.argv[2]) if len(sys.argv) > 2 else 60
-    )
+def main(corpus: str = "sms_spam", epochs: str = "60") -> None:
+    if not epochs.isdecimal() or not int(epochs):
+        raise UserError(f"EPOCHS must be a whole number above 0, not {epochs!r}")
+    study = WordsAlone(corpus=corpus, epochs=int(epochs))
     run = attndyn.run(study)
     print(run.info["finding"])
     compare(run, study)
     print(f"page  {run.path / 'report.html'}")
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:3])
+    except UserError as error:
+        sys.exit(str(error))

@@ -7,6 +7,7 @@ Needs `pip install 'attndyn[hf]'`. About a minute on two CPU cores; ends with th
 """
 
 import argparse
+import sys
 import tempfile
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments, set_seed
 
 import attndyn
+from attndyn.errors import UserError
 from attndyn.tasks.corpora import find
 from attndyn.tasks.presence import obtain
 from attndyn.tasks.text import Pairs, read_labelled
@@ -72,7 +74,13 @@ def main() -> None:
     parser.add_argument("--out", default="runs/sms")
     options = parser.parse_args()
 
-    ids, labels, texts = encode(read_labelled(options.file or obtain(find("sms_spam")).folder / "train.tsv.xz"))
+    data = read_labelled(options.file or obtain(find("sms_spam")).folder / "train.tsv.xz")
+    if len(data.target.words) != 2 or data.target.counts.min() <= WATCHED // 2:
+        kinds = ", ".join(
+            f"{label} {count}" for label, count in zip(data.target.words, data.target.counts, strict=True)
+        )
+        raise UserError(f"two labels with more than {WATCHED // 2} messages each are needed; there are: {kinds}")
+    ids, labels, texts = encode(data)
     watched, training = split(ids, labels)
     set_seed(0)
     model = build(len(texts))
@@ -96,4 +104,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        sys.exit(str(error))

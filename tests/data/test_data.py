@@ -1,11 +1,13 @@
 """`attndyn data`: which corpora are here, whether they are whole, and what is said when they are not."""
 
+import gzip
 import json
 import lzma
 import re
 import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,13 +177,56 @@ def test_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["published"] == {"vocabulary": None, "train": None, "median": None}
 
 
+def test_facts_of_parallel_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = call(capsys, "data", "facts", "tatoeba-sample", "sms")
+    assert code == 0
+    assert "| tatoeba_de_en_small | de | 5,000 / 500 / 500 | 7 |" in out
+    assert "| sms_spam |" in out
+    lines = [f"word{n % 4} number {n}" for n in range(12)]
+    for split, some in (("train", lines), ("valid", [*lines[:2], "yet another line"])):
+        for language in ("xx", "yy"):
+            (tmp_path / f"{split}.{language}").write_text("\n".join(some) + "\n")
+    (tmp_path / "train.zz.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / "valid.zz").write_text("word0 number 0\nanother\nlast\n")
+    (tmp_path / "train.gold").write_text("0-0\n" * 12)
+    (entry,) = facts_of(capsys, tmp_path)
+    assert list(entry["languages"]) == ["xx", "yy", "zz"]
+    assert entry["languages"]["zz"] == {
+        "parts": {"train": 12, "valid": 3}, "median": 3, "longest": 3, "words": 17, "vocabulary": 9,
+    }  # fmt: skip
+    assert entry["caveat"] == "validation pairs that stand in the training part too: 1 of 3"
+    monkeypatch.chdir(tmp_path)
+    (entry,) = facts_of(capsys, "train")
+    assert entry["caveat"] == "no validation part: a tenth of the pairs is drawn for it"
+    (tmp_path / "train.yy").write_text("one line\n")
+    code, _, err = call(capsys, "data", "facts", tmp_path)
+    assert code == 2
+    assert "train.xx has 12 lines but" in err
+    for language in ("xx", "yy"):
+        (tmp_path / f"multi30k.{language}").write_text("a line\n")
+    code, _, err = call(capsys, "data", "facts", "multi30k")
+    assert code == 2
+    assert "say './multi30k' for your own text" in err
+
+
+def facts_of(capsys: pytest.CaptureFixture[str], *names: object) -> list[dict[str, Any]]:
+    code, out, _ = call(capsys, "data", "facts", *names, "--json")
+    assert code == 0
+    return json.loads(out)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (["data"], "data needs one of: list, check, facts, fetch"),
         (["data", "lst"], "did you mean 'list'?"),
         (["data", "check", "imbd"], "there is no corpus 'imbd'; did you mean 'imdb'?"),
+        (["data", "facts", str(Path(__file__).parent)], "holds no train.tsv"),
+        (["data", "facts", "glove"], "glove is a vectors corpus; labelled or parallel text is needed here"),
         (["data", "facts", "smsspam"], "did you mean 'sms_spam'?"),
+        (["data", "facts", "tatoeba_samp"], "did you mean 'tatoeba-sample'?"),
         (["data", "list", "imdb"], "data list takes no 'imdb'"),
         (["data", "list", "--jsn"], "did you mean '--json'?"),
         (["data", "list", "--data-dir"], "--data-dir needs a folder"),

@@ -1,6 +1,7 @@
 """The verb `diagnose` on tiny files and small tasks: what it says, what it leaves, how it refuses."""
 
 import json
+import lzma
 import random
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,32 @@ def test_labelled_text(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert {example["label"] for example in found["examples"]} == {"spam", "ham"}
 
 
+@pytest.mark.parametrize("texts", [8, 15, 20, 30])
+def test_words_are_listed_for_a_label_if_they_carry_a_text_of_it(texts: int, tmp_path: Path) -> None:
+    rows = (f"neg\ttoo a{n} b{n % 3}\npos\tbest c{n} {'d e f g h' * (n % 2)}\n" for n in range(texts))
+    (tmp_path / "rows.tsv").write_text("".join(rows))
+    found = diagnose(Data(labelled=tmp_path / "rows.tsv"))
+    for label in found["labels"]:
+        assert bool(label["words"]) == (label["share"] > 0) == (not label["too_rare"]) == (texts > 15)
+    assert ("too few texts to tell for neg, pos" in found["finding"]) == (texts <= 15)
+
+
+def test_labelled_text_by_its_name_or_folder(tmp_path: Path, labelled: Path) -> None:
+    for part in ("train", "test"):
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own" / f"{part}.tsv").write_bytes(labelled.read_bytes())
+    of_file, of_folder = (diagnose(Data(labelled=path)) for path in (labelled, str(tmp_path / "own")))
+    assert of_file["labels"] == of_folder["labels"]
+    assert diagnose(Data(labelled="sms"))["pairs"] == 4460
+    (tmp_path / "sst5").mkdir()
+    for part in ("train", "test"):
+        lines = (f"{n % 5}\tword{n % 5} the film\n" for n in range(60))
+        (tmp_path / "sst5" / f"{part}.tsv.xz").write_bytes(lzma.compress("".join(lines).encode()))
+    data = Data(labelled="sst5", data_dir=tmp_path)
+    assert [(label["label"], label["texts"]) for label in diagnose(data)["labels"]] == [("neg", 24), ("pos", 24)]
+    assert data.command == f"attndyn diagnose --labelled sst5 --data-dir {tmp_path}"
+
+
 @pytest.mark.parametrize(
     ("task", "share", "says"),
     [
@@ -158,6 +185,8 @@ def test_mistakes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["--task", "permutations", "--length", "0"], "at least 1"),
         (["--task", "iid", "--pairs", "1"], "at least 2"),
         (["--source", good, "--target", good, "--length", "9"], "--length is for --task only"),
+        (["--task", "iid", "--data-dir", tmp_path], "--data-dir is for --labelled only"),
+        (["--labelled", tmp_path / "none"], "is neither a corpus, nor a file, nor a folder"),
         (["--task", "iid", "--tokenised"], "--tokenised is for text only"),
         (["--sorce", good], "did you mean '--source'"),
         (["--source", good, "--target", file("long", "x\ny\nz\n")], "long has 3"),

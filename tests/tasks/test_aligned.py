@@ -75,6 +75,8 @@ def test_links_of_ones_own(tmp_path: Path) -> None:
     assert [sorted(gold.sure) for gold in examples.gold] == [[(0, 0), (4, 2)], [(3, 3)]]
     assert [sorted(gold.possible) for gold in examples.gold] == [[(0, 0), (1, 1), (4, 2)], [(3, 3)]]
     assert examples.references["valid"] == [LINES[0], LINES[5]]
+    assert examples.note == "gold pairs that stand in the training part too: 2 of 2"
+    assert loaded(CIPHER).note == ""
 
 
 def test_links_that_were_edited_are_noticed(tmp_path: Path) -> None:

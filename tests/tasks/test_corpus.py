@@ -138,7 +138,7 @@ def test_the_shipped_texts() -> None:
         assert examples.words[words[0]] == "<bos>"
     assert set(np.unique(examples.valid.target.ids)) == {0, 1}
     assert examples.valid.target.words == examples.answers
-    with pytest.raises(UserError, match="fewer than a batch"):
+    with pytest.raises(UserError, match=r"fewer than a batch of \d+; --batch can be at most \d+$"):
         task.epoch(5000)
 
 

@@ -126,6 +126,19 @@ def test_own_valid(tmp_path: Path) -> None:
     assert len(load_labelled(tmp_path).valid) == 6
 
 
+def test_texts_in_two_parts_are_counted(tmp_path: Path) -> None:
+    train = [("a", "x y"), ("b", "z")] * 3
+    tsv(tmp_path / "train.tsv", train)
+    tsv(tmp_path / "valid.tsv", [("a", "Z"), ("b", "Z"), ("b", "z z")])
+    tsv(tmp_path / "test.tsv", [("a", "x y"), ("b", "z"), ("b", "x y"), ("a", "y x")])
+    in_test = "test texts that stand in the training part too: 2 of 4"
+    assert load_labelled(tmp_path).caveat == in_test
+    both = f"valid texts that stand in the training part too: 1 of 3; {in_test}"
+    assert load_labelled(tmp_path, own_valid=True).caveat == both
+    rows = [(label, f"{label} {n % 7}") for label in "ab" for n in range(40)]
+    assert load_labelled(tsv(tmp_path / "f.tsv", rows)).caveat == "", "identical texts of a file stay on one side"
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
 def test_a_folder_of_ones_own_with_any_number_of_classes(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     suffix = {bytes: "", gzip.compress: ".gz", lzma.compress: ".xz"}[pack]

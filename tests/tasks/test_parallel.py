@@ -91,6 +91,16 @@ def test_a_validation_part_of_ones_own_is_not_drawn(tmp_path: Path) -> None:
     assert len(load_parallel(tmp_path, "xx", "yy")["train"]) == 40
 
 
+def test_a_known_corpus_without_test_part_in_a_language(tmp_path: Path) -> None:
+    for name in ("train.cs", "train.de", "valid.cs", "valid.de", "test_2017_flickr.de"):
+        (tmp_path / "multi30k").mkdir(exist_ok=True)
+        (tmp_path / "multi30k" / f"{name}.xz").write_bytes(lzma.compress(b"a b\n"))
+    assert list(load_parallel("multi30k", "cs", "de", data_dir=tmp_path)) == ["train", "valid"]
+    (tmp_path / "multi30k" / "valid.cs.xz").unlink()
+    with pytest.raises(UserError, match="holds no valid part in 'cs'; there are: de"):
+        load_parallel("multi30k", "cs", "de", data_dir=tmp_path)
+
+
 def test_two_files_that_cannot_be_used(tmp_path: Path) -> None:
     written(tmp_path / "same", "mine", lines=40, repeats=40)
     written(tmp_path / "half", "mine")
@@ -107,14 +117,42 @@ def test_two_files_that_cannot_be_used(tmp_path: Path) -> None:
         ("half/mine", "mine.yy: no such file, neither plain nor packed"),
         ("half/mine.xx", "is one file of a pair; the beginning that both names share is needed"),
         ("short/mine", "mine.xx has 40 lines but"),
-        ("several", "holds no train part in 'xx'; there are: no train.* files"),
+        ("several", "holds one.xx and two.xx, and no train.xx: name two files by the beginning that they share"),
         ("forgotten", "holds no train part in 'xx'"),
-        ("lopsided", "holds no valid part in 'yy'; there are: xx, yy"),
+        ("lopsided", "holds no valid part in 'yy'; there are: xx"),
         ("nowhere/mine", "nor the beginning of two files (mine.xx and mine.yy)"),
     ):
         with pytest.raises(UserError) as caught:
             load_parallel(tmp_path / corpus, "xx", "yy")
         assert complaint in str(caught.value)
+
+
+CHOOSE = "there are: xx, yy; --source-language and --target-language choose two of them"
+
+
+@pytest.mark.parametrize(
+    ("start", "corpus", "complaint"),
+    [("mine", "mine", "mine.de: no such file, neither plain nor packed (.xz, .gz)"),
+     ("mine", ".", "holds no train part in 'de'"), ("train", ".", "holds no train part in 'de'")],
+)  # fmt: skip
+def test_text_in_other_languages(tmp_path: Path, start: str, corpus: str, complaint: str) -> None:
+    written(tmp_path, start)
+    with pytest.raises(UserError) as caught:
+        load_parallel(tmp_path / corpus, "de", "en")
+    assert str(caught.value).endswith(f"{complaint}; {CHOOSE}")
+
+
+def test_files_of_many_kinds_are_no_languages(tmp_path: Path) -> None:
+    for name in ("notes.md", "data.tsv", "program.py"):
+        (tmp_path / name).write_text("a line\n")
+    with pytest.raises(UserError, match=r"in 'de'; there are: no files of two languages$"):
+        load_parallel(tmp_path, "de", "en")
+
+
+def test_a_language_is_no_pattern(tmp_path: Path) -> None:
+    written(tmp_path, "mine")
+    with pytest.raises(UserError, match="holds no train part in '\\*'"):
+        load_parallel(tmp_path, "*", "yy")
 
 
 def test_tokenised_text_is_left_as_it_is(shared_data: Path) -> None:

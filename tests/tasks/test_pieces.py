@@ -107,11 +107,20 @@ def test_text_without_a_validation_part(tmp_path: Path) -> None:
     source = examples.valid.source
     ids = [source.ids[source.offsets[n] + 1 : source.offsets[n + 1]].tolist() for n in range(2)]
     assert [examples.spell(line) for line in ids] == texts["valid"]
-    assert loaded(own(tmp_path / "whole")).note == ""
+
+
+def test_pairs_in_both_parts_are_counted(tmp_path: Path) -> None:
+    task = own(tmp_path)
+    for language, lines in (("xx", [LINES[0], LINES[3], "another line"]), ("yy", [LINES[0], LINES[4], "another line"])):
+        (tmp_path / f"valid.{language}").write_text("\n".join(lines) + "\n")
+    assert task.load().note == "validation pairs that stand in the training part too: 1 of 3"
+    (tmp_path / "valid.yy").write_text("other\nlines\nhere\n")
+    assert task.load().note == ""
+    assert loaded(PieceText(SHIPPED, pieces=600)).note == "", "what a known corpus repeats was published with it"
 
 
 def test_no_pair_that_is_short_enough(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no pair of .*train\.xx and .*train\.yy has at most 3 pieces"):
+    with pytest.raises(UserError, match=r"no pair of .*train\.xx and .*train\.yy has at most 3 pieces .*\(--longest\)"):
         loaded(own(tmp_path, longest=3))
 
 
@@ -126,9 +135,15 @@ def test_unequal_and_empty_sides(tmp_path: Path) -> None:
     assert "train.yy, line 2 (and 1 more): an empty line" in refused(LINES, [LINES[0], "", " ", *LINES[3:]])
 
 
-def test_more_pieces_than_the_text_has(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no vocabulary of 9,000 pieces can be made of its training part \(.*<= \d+\)"):
-        loaded(own(tmp_path, pieces=9000))
+@pytest.mark.parametrize(("pieces", "beyond"), [(9000, 1), (8, -1)])
+def test_more_or_fewer_pieces_than_the_text_has(tmp_path: Path, pieces: int, beyond: int) -> None:
+    with pytest.raises(UserError, match=f"no vocabulary of {pieces:,} pieces can be made") as caught:
+        loaded(own(tmp_path, pieces=pieces))
+    limit = int(str(caught.value).rpartition("--vocabulary ")[2])
+    assert "character_coverage" not in str(caught.value)
+    assert len(loaded(own(tmp_path, pieces=limit)).words) == limit
+    with pytest.raises(UserError, match=f"--vocabulary {limit}$"):
+        loaded(own(tmp_path, pieces=limit + beyond))
 
 
 def test_a_model_of_ones_own(tmp_path: Path) -> None:
@@ -136,7 +151,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "my.model"
     path.write_bytes(trained.model.serialized_model_proto())
     assert loaded(own(tmp_path, model=str(path))).words == trained.words
-    with pytest.raises(UserError, match=r"my\.model has 28 pieces, not the 50 that were asked for"):
+    with pytest.raises(UserError, match=r"my\.model has 28 pieces, not the 50 .*: --vocabulary 28 takes it"):
         loaded(own(tmp_path, model=str(path), pieces=50))
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(UserError, match=r"my\.model is no SentencePiece model"):

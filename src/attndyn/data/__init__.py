@@ -88,32 +88,11 @@ def _checked(found: Found, bad: Sequence[Any]) -> dict[str, Any]:
 
 
 def do_facts(names: Sequence[str], data_dir: Path | None, as_json: bool) -> None:
-    """Sizes, lengths and vocabularies of labelled corpora, or of one's own files, beside the published ones."""
-    from attndyn.tasks.labelled import Rule, facts, load_labelled
+    """Sizes, lengths and vocabularies of labelled and parallel corpora, or of one's own text."""
+    from attndyn.data import facts
 
-    chosen = list(names) or [
-        corpus.name for corpus in CORPORA.values() if corpus.kind == "labelled" and locate(corpus, data_dir)
-    ]
-    rule: Rule = "count or vector" if locate(find("glove"), data_dir) else "count"
-    found = [facts(load_labelled(name, data_dir=data_dir, rule=rule)) for name in chosen]
-    if as_json:
-        print(json.dumps(found, indent=1, ensure_ascii=False))
-        return
-    heads = ["corpus", "train / valid / test", "published train", "left out", "cut", "median length"]
-    heads += ["published median", "V, seen 3 times", "V, or has a vector", "published V"]
-    print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
-    for entry in found:
-        parts, published = entry["parts"], entry["published"]
-        examples = " / ".join(f"{parts[split]['examples']:,}" for split in ("train", "valid", "test"))
-        left, cut = (sum(parts[split][what] for split in ("train", "test")) for what in ("dropped", "cut"))
-        sizes = [entry["vocabulary"]["count"], entry["vocabulary"].get("count or vector"), published["vocabulary"]]
-        cells = [entry["corpus"], examples, _or_dash(published["train"]), f"{left:,}", str(cut)]
-        cells += [f"{parts['train']['median']:g}", _or_dash(published["median"]), *map(_or_dash, sizes)]
-        print(f"| {' | '.join(cells)} |")
-
-
-def _or_dash(number: int | None) -> str:
-    return "–" if number is None else f"{number:,}"
+    found = facts.of_all(names, data_dir)
+    print(json.dumps(found, indent=1, ensure_ascii=False) if as_json else facts.tables(found))
 
 
 def do_fetch(names: Sequence[str], data_dir: Path | None, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from attndyn.tasks import Iid, PermutationMixture, Permutations, PermutedCopy, S
 
 if TYPE_CHECKING:
     from attndyn.tasks import CopyTask
+    from attndyn.tasks.labelled import Source
     from attndyn.tasks.text import Pairs
 
 WORDS_OF_TASK = 60
@@ -33,8 +34,10 @@ class Data:
     """Text of the inputs, one sentence a line; plain, .gz or .xz."""
     target: Path | None = None
     """Text of the outputs; line n belongs to line n of the source."""
-    labelled: Path | None = None
-    """A file of label<TAB>text lines."""
+    labelled: str | Path | None = None
+    """A corpus by its name, a folder with train.tsv, or a file of label<TAB>text lines; the training part is read."""
+    data_dir: Path | None = None
+    """Where corpora lie; also $ATTNDYN_DATA, then the user's cache."""
     task: str | None = None
     """A synthetic task: permutations, subsets, mixture, iid or permuted-copy."""
     tokenised: bool = False
@@ -55,6 +58,8 @@ class Data:
         options = {option.name for option in fields(self) if getattr(self, option.name) != option.default}
         for name in sorted(options & {"length", "words", "pairs"}) if self.task is None else ():
             raise UserError(f"--{name} is for --task only")
+        if self.data_dir is not None and self.labelled is None:
+            raise UserError("--data-dir is for --labelled only")
         if self.task is not None:
             if self.tokenised:
                 raise UserError("--tokenised is for text only")
@@ -85,20 +90,22 @@ class Data:
         for option in fields(self):
             value = getattr(self, option.name)
             if value != option.default:
-                words += [f"--{option.name}"] + ([] if value is True else [str(value)])
+                words += [f"--{option.name.replace('_', '-')}"] + ([] if value is True else [str(value)])
         return shlex.join(words)
 
     def read(self) -> tuple[Pairs, int]:
         """The pairs with words on both sides, and how many others there were."""
         import numpy as np
 
-        from attndyn.tasks.text import drawn, read_labelled, read_parallel
+        from attndyn.tasks.labelled import read_training
+        from attndyn.tasks.text import drawn, read_parallel
 
         if self.task is not None:
             return drawn(TASKS[self.task](self.length, self.words), self.pairs), 0
         if self.labelled is not None:
-            every = read_labelled(self.labelled, tokenised=self.tokenised)
-            check_labels(self.labelled, every)
+            training = read_training(self.labelled, data_dir=self.data_dir, tokenised=self.tokenised)
+            check_labels(training)
+            every = training.pairs
         else:
             assert self.source is not None
             assert self.target is not None
@@ -114,15 +121,15 @@ class Data:
         return (every.take(filled) if len(filled) < len(every) else every), len(every) - len(filled)
 
 
-def check_labels(path: Path, examples: Pairs) -> None:
-    labels = examples.target
+def check_labels(source: Source) -> None:
+    path, labels = source.path, source.pairs.target
     if len(labels.words) == 1:
         raise UserError(
             f"{path}: every line has the label {labels.words[0]!r}; with one label there is nothing to learn"
         )
     for number, times in enumerate(labels.counts):
         if times == 1:
-            line = int((labels.ids == number).argmax()) + 1
+            line = source.lines[(labels.ids == number).argmax()]
             raise UserError(
                 f"{path}, line {line}: the label {labels.words[number]!r} occurs once; what one example says cannot be "
                 "checked against another: leave the line out, or join the label with another"

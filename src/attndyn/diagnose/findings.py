@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from attndyn.tasks.text import Pairs
-from attndyn.theory.ibm1 import count_table
+from attndyn.theory.ibm1 import Floats, Ints, count_table
 from attndyn.theory.partners import (
     PRIOR,
     Checks,
@@ -253,12 +253,14 @@ def labelled(pairs: Pairs) -> dict[str, Any]:
     share = float(judged.singled_out.mean())
     one_word = float((one_word_answers(pairs, counts) == pairs.target.ids).mean())
     commonest = float(counts.outputs.max() / counts.pairs)
+    too_rare = by_word(judged, counts).too_rare
     labels: list[dict[str, Any]] = [
         {
             "label": label,
             "texts": int(counts.outputs[o]),
             "share": float(judged.singled_out[judged.outputs == o].mean()),
-            "words": _carriers(pairs, counts, o, float(judged.needed.mean())),
+            "too_rare": bool(too_rare[o] and not judged.singled_out[judged.outputs == o].any()),
+            "words": _carriers(pairs, counts, o, judged),
         }
         for label, o in sorted((label, o) for o, label in enumerate(pairs.target.words))
         if counts.outputs[o]
@@ -279,6 +281,11 @@ def labelled(pairs: Pairs) -> dict[str, Any]:
         f"Attention has {_hold(share)} to hold on to: {percent(share)} of these {len(pairs):,} texts hold a word that "
         f"by itself speaks for their label; by label, {percent(shares[0])} to {percent(shares[-1])}."
     )
+    if rare := [label["label"] for label in labels if label["too_rare"]]:
+        finding += (
+            f" There are too few texts to tell for {', '.join(rare)}: even a word in all texts of the label, and in no "
+            "other, would not be enough."
+        )
     words = "; ".join(
         f"{label['label']}: {', '.join(row['word'] for row in label['words'][:6]) or 'none'}" for label in labels
     )
@@ -303,14 +310,14 @@ WEAK = (
 )
 
 
-def _carriers(pairs: Pairs, counts: Presence, label: int, needed: float) -> list[dict[str, Any]]:
-    """The words that speak for a label, as strongly as a text's word must; by what the count table holds beyond their
+def _carriers(pairs: Pairs, counts: Presence, label: int, judged: Judged) -> list[dict[str, Any]]:
+    """The words that carry a text of the label, by the counts of the others; by what the count table holds beyond their
     frequencies."""
     column = counts.joint[:, [label]].tocoo()
     usual = counts.outputs[label] / counts.pairs
     rate = column.data / counts.inputs[column.row]
-    evidence = root(counts.inputs[column.row], rate, np.full(len(rate), usual))
-    strong = evidence >= needed
+    evidence = _by_others(counts, column.row, column.data, label)
+    strong = evidence >= _least_needed(pairs, judged, label)[column.row]
     table = count_table(pairs)
     inputs, total = table.sum(axis=1), table.sum()
     expected = inputs[column.row] * table[:, [label]].sum() / total
@@ -329,15 +336,30 @@ def _carriers(pairs: Pairs, counts: Presence, label: int, needed: float) -> list
     ]
 
 
+def _by_others(counts: Presence, words: Ints, together: Floats, label: int) -> Floats:
+    """The evidence of words in a text of the label, by the counts of the other texts."""
+    usual = np.full(len(words), (counts.outputs[label] - 1) / (counts.pairs - 1))
+    n = counts.inputs[words] - 1
+    return root(n, (together - 1 + PRIOR * usual) / (n + PRIOR), usual)
+
+
+def _least_needed(pairs: Pairs, judged: Judged, label: int) -> Floats:
+    """Of each word, the least evidence that is needed in a text of the label with it: a long text needs more."""
+    own = judged.outputs == label
+    texts = pairs.source.take(judged.rows[own])
+    least = np.full(len(pairs.source.words), np.inf)
+    np.minimum.at(least, texts.ids, judged.needed[own][texts.rows])
+    return least
+
+
 def _label_examples(pairs: Pairs, counts: Presence) -> list[dict[str, Any]]:
     """A few texts, each word with its evidence for the text's label in the other texts."""
     shown = []
     for m in _of_each_label(pairs):
         ids = pairs.source.ids[pairs.source.offsets[m] : pairs.source.offsets[m + 1]]
-        label = pairs.target.ids[m]
-        usual = np.full(len(ids), (counts.outputs[label] - 1) / (counts.pairs - 1))
-        n, a = counts.inputs[ids] - 1, np.asarray(counts.joint[ids, np.full(len(ids), label)]).ravel() - 1
-        evidence = root(n, (a + PRIOR * usual) / (n + PRIOR), usual)
+        label = int(pairs.target.ids[m])
+        together = np.asarray(counts.joint[ids, np.full(len(ids), label)]).ravel()
+        evidence = _by_others(counts, ids, together, label)
         shown.append({"label": pairs.target.words[label], "input": pairs.source.line(m), "evidence": evidence.tolist()})
     return shown
 

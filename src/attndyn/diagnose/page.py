@@ -155,8 +155,9 @@ def _label_parts(found: dict[str, Any]) -> Iterator[Part]:
             yield Table(
                 name=f"label-{number}",
                 title=f"Words that speak for the label {label['label']}",
-                caption="The first are predicted to be learned first. With it: the share of the texts with the word "
-                "that have the label. Evidence: how far that stands above the usual, in standard errors of chance.",
+                caption="Each carries a text at least; the first are predicted to be learned first. With it: the "
+                "share of the texts with the word that have the label. Evidence: how far that stands above the usual, "
+                "in standard errors of chance, by the counts of the other texts than the one that is judged.",
                 columns=("word", "texts", "with it", "usually", "evidence z"),
                 rows=tuple(
                     (row["word"], row["texts"], *(round(row[name], 2) for name in ("rate", "usually", "evidence")))

@@ -16,7 +16,7 @@ from attndyn.tasks.cipher import LANGUAGE, Cipher
 from attndyn.tasks.corpus import loaded
 from attndyn.tasks.gold import Gold, read_gold
 from attndyn.tasks.parallel import existing
-from attndyn.tasks.pieces import PieceExamples, PieceText, Sides, ragged, read_sides
+from attndyn.tasks.pieces import PieceExamples, PieceText, Sides, in_two_parts, ragged, read_sides
 from attndyn.tasks.presence import obtain
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class AlignedText(PieceText):
         return AlignedExamples(
             plain.train, pairs, plain.words, plain.answers, plain.model, plain.references | kept, plain.kept,
             gold=[gold[line] for line in short], words_of=words_of, whole=whole(sides, short),
+            note=in_two_parts(sides, "gold pairs") if self.gold else "",
         )  # fmt: skip
 
     def more(self) -> bytes:

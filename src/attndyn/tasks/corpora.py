@@ -15,6 +15,9 @@ from attndyn.errors import UserError, nearest
 PACKAGED = Path(__file__).parent / "data"
 
 Kind = Literal["labelled", "parallel", "chunking", "alignment", "vectors"]
+NEEDED: dict[Kind, str] = {
+    "labelled": "labelled text is", "parallel": "parallel text is", "chunking": "sentences with chunk tags are",
+}  # fmt: skip
 
 
 class Record(NamedTuple):

@@ -77,7 +77,8 @@ class CorpusTask(Task):
         steps = len(loaded(self).train) // batch
         if not steps:
             raise UserError(
-                f"{self.corpus} has {len(loaded(self).train)} training examples, fewer than a batch of {batch}"
+                f"{self.corpus} has {len(loaded(self).train)} training examples, fewer than a batch of {batch}; "
+                f"--batch can be at most {len(loaded(self).train)}"
             )
         return steps
 

@@ -7,6 +7,7 @@ code the checkpoint is chosen on them, so they are part of the test examples, no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -16,7 +17,8 @@ import numpy as np
 from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
 from attndyn.tasks.draws import keys, shuffled
-from attndyn.tasks.presence import Found, digest, obtain
+from attndyn.tasks.presence import Found, by_name, digest, obtain
+from attndyn.tasks.repeats import repeated
 from attndyn.tasks.text import Pairs, Text, Tokeniser, read_labelled, shortened, tokeniser
 from attndyn.tasks.vectors import Coverage, Vectors, read_vectors
 from attndyn.tasks.vocabulary import LONGEST, UNK, Vocabulary, build
@@ -63,6 +65,7 @@ class Labelled:
     """The files that were read, with their SHA-256."""
     corpus: corpora.Corpus | None = None
     caveat: str = ""
+    """To be said beside the verdicts; of one's own text, how many texts stand in two parts."""
     vectors: Vectors | None = None
     coverage: Coverage | None = None
     """Of the training words by the vectors, where there are some."""
@@ -80,7 +83,7 @@ class Labelled:
         return ""
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """Examples as they were read: words and labels numbered on their own."""
 
     path: Path
@@ -88,8 +91,8 @@ class _Source(NamedTuple):
     lines: np.ndarray
     """The line of each example in the file, from 1."""
 
-    def take(self, examples: np.ndarray) -> _Source:
-        return _Source(self.path, self.pairs.take(examples), self.lines[examples])
+    def take(self, examples: np.ndarray) -> Source:
+        return Source(self.path, self.pairs.take(examples), self.lines[examples])
 
 
 def load_labelled(
@@ -159,11 +162,19 @@ def load_labelled(
         parts=facts,
         files={str(source.path): digest(source.path) for source in sources.values()},
         corpus=spec,
-        caveat=found.caveat if found else "",
+        caveat=found.caveat if found else _in_two_parts(sources, ("valid", "test") if own_valid else ("test",)),
         vectors=known,
         coverage=known.coverage(raw) if known else None,
         **parts,
     )
+
+
+def read_training(corpus: str | Path, *, data_dir: Path | str | None = None, tokenised: bool = False) -> Source:
+    """The training part in its own words, under the rules of the corpus; a single file is not split."""
+    found, paths = _find(corpus, data_dir)
+    if found is None:
+        return _read(paths["train"], _cut(None, tokenised))
+    return _under_rules(_read(paths["train"], _cut(found.corpus, found.tokenised)), found.corpus)
 
 
 def facts(data: Labelled) -> dict[str, Any]:
@@ -193,11 +204,7 @@ def has_valid(corpus: str | Path, data_dir: Path | str | None = None) -> bool:
 
 def _find(corpus: str | Path, data_dir: Path | str | None) -> tuple[Found | None, dict[str, Path]]:
     """The files of the parts; of a single file, only train."""
-    if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):
-        spec = corpora.find(corpus)
-        if spec.kind != "labelled":
-            raise UserError(f"{corpus} is a {spec.kind} corpus; labelled text is needed here")
-        found = obtain(spec, data_dir)
+    if (found := by_name(corpus, "labelled", data_dir)) is not None:
         optional = [split for split in ("valid",) if (found.folder / f"{split}.tsv.xz").exists()]
         return found, {split: found.file(f"{split}.tsv.xz") for split in ("train", *optional, "test")}
     path = Path(corpus)
@@ -227,18 +234,18 @@ def _cut(spec: corpora.Corpus | None, tokenised: bool) -> Tokeniser:
     return cut
 
 
-def _read(path: Path, cut: Tokeniser) -> _Source:
+def _read(path: Path, cut: Tokeniser) -> Source:
     pairs = read_labelled(path, cut=cut)
-    return _Source(path, pairs, np.arange(1, len(pairs) + 1))
+    return Source(path, pairs, np.arange(1, len(pairs) + 1))
 
 
-def _refuse_empty(source: _Source) -> None:
+def _refuse_empty(source: Source) -> None:
     empty = np.flatnonzero(source.pairs.source.lengths == 0)
     if len(empty):
         raise UserError(f"{source.path}, line {source.lines[empty[0]]}: the text is empty")
 
 
-def _under_rules(source: _Source, spec: corpora.Corpus) -> _Source:
+def _under_rules(source: Source, spec: corpora.Corpus) -> Source:
     """Examples of the classes and lengths that the corpus is used with, under the names of the classes."""
     texts, labels = source.pairs.source, source.pairs.target
     names = dict(spec.classes) or {label: label for label in labels.words}
@@ -255,10 +262,10 @@ def _under_rules(source: _Source, spec: corpora.Corpus) -> _Source:
     kept = renamed.ids >= 0
     if spec.below is not None:
         kept &= texts.lengths < spec.below
-    return _Source(source.path, Pairs(texts, renamed), source.lines).take(np.flatnonzero(kept))
+    return Source(source.path, Pairs(texts, renamed), source.lines).take(np.flatnonzero(kept))
 
 
-def _split(whole: _Source, seed: int) -> tuple[_Source, _Source]:
+def _split(whole: Source, seed: int) -> tuple[Source, Source]:
     """A fifth of each label for the test; identical texts of a label stay on one side."""
     texts, labels = whole.pairs.source, whole.pairs.target
     _check_labels(whole, FEWEST + 1)
@@ -281,11 +288,25 @@ def _spans(text: Text) -> list[tuple[int, int]]:
     return list(zip(text.offsets[:-1].tolist(), text.offsets[1:].tolist(), strict=True))
 
 
-def _evaluated(test: _Source, seed: int) -> _Source:
+def _evaluated(test: Source, seed: int) -> Source:
     return test.take(np.sort(shuffled(len(test.pairs), seed)[:EVALUATED]))
 
 
-def _classes(sources: dict[str, _Source]) -> list[str]:
+def _in_two_parts(sources: dict[str, Source], judged: Sequence[str]) -> str:
+    texts = {split: _with_labels(sources[split].pairs) for split in ("train", *judged)}
+    return repeated(texts["train"], {f"{split} texts": texts[split] for split in judged})
+
+
+def _with_labels(pairs: Pairs) -> list[tuple[str, ...]]:
+    """The label and the words of each text."""
+    words = np.array(pairs.source.words, dtype=object)[pairs.source.ids].tolist()
+    return [
+        (pairs.target.words[label], *words[start:end])
+        for label, (start, end) in zip(pairs.target.ids, _spans(pairs.source), strict=True)
+    ]
+
+
+def _classes(sources: dict[str, Source]) -> list[str]:
     """The labels of the training part, sorted; the other parts may have no others."""
     _check_labels(sources["train"], FEWEST)
     labels = sources["train"].pairs.target
@@ -302,7 +323,7 @@ def _classes(sources: dict[str, _Source]) -> list[str]:
     return classes
 
 
-def _check_labels(source: _Source, fewest: int) -> None:
+def _check_labels(source: Source, fewest: int) -> None:
     labels = source.pairs.target
     used = np.flatnonzero(labels.counts)
     if not len(used):

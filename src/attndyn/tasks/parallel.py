@@ -7,7 +7,9 @@ on one side.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import glob
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from attndyn.errors import UserError, nearest
 from attndyn.tasks import corpora
 from attndyn.tasks.draws import keys
-from attndyn.tasks.presence import obtain
+from attndyn.tasks.presence import by_name
 from attndyn.tasks.text import Pairs, read_parallel
 
 SPLITS = ("train", "valid", "test")
@@ -84,14 +86,11 @@ def _packed(folder: Path, name: str) -> list[Path]:
 
 def _find(corpus: str | Path, source: str, target: str, data_dir: Path | str | None) -> tuple[Files, bool | None]:
     """The files, and whether they are tokenised, where that is known."""
-    if isinstance(corpus, str) and (corpus in corpora.CORPORA or corpus in corpora.SHORT):
-        spec = corpora.find(corpus)
-        if spec.kind != "parallel":
-            raise UserError(f"{corpus} is a {spec.kind} corpus; parallel text is needed here")
-        found = obtain(spec, data_dir)
-        _two_languages(source, target)
-        return _parts(found.folder, source, target, ("train", "valid")), found.tokenised
+    found = by_name(corpus, "parallel", data_dir, begun={source, target} <= set(endings(Path(corpus))))
     _two_languages(source, target)
+    if found is not None:
+        tested = all(files_of(found.folder, "test", language) for language in (source, target))
+        return _parts(found.folder, source, target, SPLITS if tested else SPLITS[:2]), found.tokenised
     return _own(Path(corpus), source, target), None
 
 
@@ -103,11 +102,16 @@ def _two_languages(source: str, target: str) -> None:
 def _own(path: Path, source: str, target: str) -> Files:
     """A folder, or the beginning that the names of two files share."""
     if path.is_dir():
-        alone = [_there(path, "", language) for language in (source, target)]
+        alone = [files_of(path, "", language) for language in (source, target)]
         if [len(files) for files in alone] == [1, 1] and not alone[0][0].name.startswith(SPLITS):
             return {"train": (alone[0][0], alone[1][0])}
-        return _parts(path, source, target, ("train",))
-    if any(_packed(path.parent, f"{path.name}.{language}") for language in (source, target)):
+        begun = [part for part in SPLITS[1:] if any(files_of(path, part, language) for language in (source, target))]
+        return _parts(path, source, target, ["train", *begun])
+    there = endings(path)
+    if source in there or target in there or len(there) > 1:
+        for language in (source, target):
+            if language not in there:
+                raise UserError(f"{path}.{language}: no such file, neither plain nor packed (.xz, .gz); {_only(there)}")
         return {"train": (existing(path, source), existing(path, target))}
     if path.is_file():
         raise UserError(
@@ -121,26 +125,54 @@ def _own(path: Path, source: str, target: str) -> Files:
     )
 
 
-def _parts(folder: Path, source: str, target: str, needed: Sequence[str]) -> Files:
-    present = [
-        split
-        for split in SPLITS
-        if split in needed or any(_there(folder, split, language) for language in (source, target))
-    ]
-    return {split: (_side(folder, split, source), _side(folder, split, target)) for split in present}
+def _parts(folder: Path, source: str, target: str, splits: Sequence[str]) -> Files:
+    return {split: (_side(folder, split, source), _side(folder, split, target)) for split in splits}
 
 
-def _there(folder: Path, split: str, language: str) -> list[Path]:
-    return sorted(path for suffix in PACKED for path in folder.glob(f"{split}*.{language}{suffix}"))
+def files_of(folder: Path, split: str, language: str) -> list[Path]:
+    return sorted(path for suffix in PACKED for path in folder.glob(f"{split}*.{glob.escape(language)}{suffix}"))
 
 
 def _side(folder: Path, split: str, language: str) -> Path:
     """Of several test parts (test_2016_flickr, test_2017_flickr) the first by name."""
-    there = _there(folder, split, language)
-    if not there:
-        languages = {path.name.removesuffix(".xz").removesuffix(".gz").rpartition(".")[2] for path in folder.iterdir()}
-        known = sorted(code for code in languages if list(folder.glob(f"train.{code}*")))
+    there = files_of(folder, split, language)
+    if there:
+        return there[0]
+    several = files_of(folder, "", language) if split == SPLITS[0] else []
+    if len(several) > 1 and not any(path.name.startswith(SPLITS) for path in several):
         raise UserError(
-            f"{folder} holds no {split} part in {language!r}; there are: {', '.join(known) or 'no train.* files'}"
+            f"{folder} holds {several[0].name} and {several[1].name}, and no train.{language}: name two files by the "
+            f"beginning that they share, such as {folder / several[0].name.partition(f'.{language}')[0]}"
         )
-    return there[0]
+    beginning = only_beginning(folder)
+    found = endings_of(folder.glob(f"{split}*.*")) or (endings(beginning) if beginning else [])
+    raise UserError(f"{folder} holds no {split} part in {language!r}; {_only(found)}")
+
+
+def only_beginning(folder: Path) -> Path | None:
+    """The beginning that the names of several files share, if there is one such in the folder."""
+    names = {unpacked(path) for path in folder.glob("*.*") if path.is_file()}
+    times = Counter(name.rpartition(".")[0] for name in names)
+    several = [start for start, count in times.items() if count > 1 and start]
+    return folder / several[0] if len(several) == 1 else None
+
+
+def unpacked(path: Path) -> str:
+    return path.name.removesuffix(".xz").removesuffix(".gz")
+
+
+def endings(start: Path) -> list[str]:
+    """What follows the names of files that begin so: de and en of mine.de and mine.en.xz."""
+    return endings_of(start.parent.glob(f"{glob.escape(start.name)}.*"), start.name)
+
+
+def endings_of(files: Iterable[Path], start: str = "") -> list[str]:
+    """The languages of these files, by their names."""
+    names = [unpacked(path) for path in files if path.is_file()]
+    return sorted({name.removeprefix(f"{start}.") if start else name.rpartition(".")[2] for name in names})
+
+
+def _only(found: Sequence[str]) -> str:
+    """What to say of a language that is not there."""
+    choose = "; --source-language and --target-language choose two of them" if len(found) > 1 else ""
+    return f"there are: {', '.join(found) or 'no files of two languages'}{choose}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from attndyn.store import atomic
 from attndyn.tasks.base import Sampler
 from attndyn.tasks.corpus import CorpusTask, Examples, loaded, without_first
 from attndyn.tasks.parallel import held_out, named, parallel_files
-from attndyn.tasks.presence import cache_folder
+from attndyn.tasks.presence import cache_folder, is_known
+from attndyn.tasks.repeats import repeated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,13 +84,13 @@ class PieceText(CorpusTask):
         return int(loaded(self).model.eos_id())  # type: ignore[attr-defined]
 
     def load(self) -> PieceExamples:
-        sides = self.written()
-        if "valid" in sides:
-            return self.examples(sides)
-        sides = divided(sides["train"])
-        counts = [f"{len(part.source):,}" for part in sides.values()]
-        note = f"no validation part: {counts[1]} of the pairs drawn for it, {counts[0]} left to train on"
-        return replace(self.examples(sides), note=note)
+        sides, drawn = self.written(), ""
+        if "valid" not in sides:
+            sides = divided(sides["train"])
+            counts = [f"{len(part.source):,}" for part in sides.values()]
+            drawn = f"no validation part: {counts[1]} of the pairs drawn for it, {counts[0]} left to train on"
+        twice = "" if is_known(self.corpus) else in_two_parts(sides, "validation pairs")
+        return replace(self.examples(sides), note="; ".join(filter(None, (drawn, twice))))
 
     def more(self) -> bytes:
         """Translations are compared with the text as it was written."""
@@ -120,7 +122,7 @@ class PieceText(CorpusTask):
         if kept < batch and kept < written:
             raise UserError(
                 f"{kept} of the {written} training pairs of {self.corpus} have at most {self.longest} pieces a side, "
-                f"fewer than a batch of {batch}"
+                f"fewer than a batch of {batch}; --batch can be at most {kept}"
             )
         return super().epoch(batch)
 
@@ -140,7 +142,7 @@ class PieceText(CorpusTask):
 
         short = np.flatnonzero(np.maximum(source.lengths, target.lengths) <= self.longest)
         if not len(short):
-            raise UserError(f"no pair of {names} has at most {self.longest} pieces on both sides")
+            raise UserError(f"no pair of {names} has at most {self.longest} pieces on both sides (--longest)")
         return Pairs(source.take(short), without_first(target.take(short))), short
 
 
@@ -167,6 +169,11 @@ def divided(whole: Sides) -> dict[str, Sides]:
         return Sides([whole.source[n] for n in chosen], [whole.target[n] for n in chosen], whole.names)
 
     return {"train": some(False), "valid": some(True)}
+
+
+def in_two_parts(sides: dict[str, Sides], judged: str) -> str:
+    train, valid = (list(zip(part.source, part.target, strict=True)) for part in (sides["train"], sides["valid"]))
+    return repeated(train, {judged: valid})
 
 
 def sentences(path: Path) -> list[str]:
@@ -209,15 +216,20 @@ def trained_model(lines: Iterable[str], pieces: int, corpus: str) -> sentencepie
             sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=written, **settings)
         except RuntimeError as error:
             raise UserError(
-                f"{corpus}: no vocabulary of {pieces:,} pieces can be made of its training part ({reason(error)})"
+                f"{corpus}: no vocabulary of {pieces:,} pieces can be made of its training part: {reason(error)}"
             ) from None
         atomic.write_bytes(path, written.getvalue())
     return own_model(path, pieces)
 
 
 def reason(error: RuntimeError) -> str:
-    """SentencePiece names a source line and a condition of its own first."""
-    return str(error).strip().splitlines()[-1].rpartition("] ")[2].strip().rstrip(".")
+    """SentencePiece names a source line and a condition of its own first, and options that are not ours last."""
+    said = str(error).strip().splitlines()[-1].rpartition("] ")[2].strip().rstrip(".")
+    if fewest := re.search(r"required_chars\. \d+ vs (\d+)", said):
+        return f"with its characters it needs at least --vocabulary {fewest[1]}"
+    if most := re.search(r"value <= (\d+)", said):
+        return f"its words give at most --vocabulary {most[1]}"
+    return said
 
 
 def own_model(path: Path, pieces: int) -> sentencepiece.SentencePieceProcessor:
@@ -231,7 +243,10 @@ def own_model(path: Path, pieces: int) -> sentencepiece.SentencePieceProcessor:
     except RuntimeError:
         raise UserError(f"{path} is no SentencePiece model, or damaged") from None
     if model.vocab_size() != pieces:
-        raise UserError(f"{path} has {model.vocab_size():,} pieces, not the {pieces:,} that were asked for")
+        raise UserError(
+            f"{path} has {model.vocab_size():,} pieces, not the {pieces:,} that were asked for: "
+            f"--vocabulary {model.vocab_size()} takes it"
+        )
     if min(model.bos_id(), model.eos_id()) < 0:
         raise UserError(f"{path} has no <s> or no </s>; a translator needs both")
     return model

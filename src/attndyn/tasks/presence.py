@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from attndyn.errors import UserError
-from attndyn.tasks.corpora import PACKAGED, Corpus, Record
+from attndyn.tasks.corpora import CORPORA, NEEDED, PACKAGED, SHORT, Corpus, Kind, Record, find
 
 MANIFEST = "fetched.json"
 """What `attndyn data fetch` leaves beside the files: their origin, SHA-256 and number of records."""
@@ -104,9 +104,54 @@ def locate(corpus: Corpus, data_dir: Path | str | None = None) -> Found | None:
 def obtain(corpus: Corpus, data_dir: Path | str | None = None) -> Found:
     found = locate(corpus, data_dir)
     if found is None:
-        looked = ", ".join(str(place.folder / corpus.name) for place in places(data_dir))
-        raise UserError(f"the corpus {corpus.name} is not here ({how_to_get(corpus)}); looked in {looked}")
+        looked = [place.folder / corpus.name for place in places(data_dir)]
+        raise UserError(
+            f"the corpus {corpus.name} is not here ({how_to_get(corpus)}); looked in {', '.join(map(str, looked))}"
+            + "".join(f"; {folder} is there, but holds no {_wanted(corpus)}" for folder in looked if folder.is_dir())
+        )
     return found
+
+
+def _wanted(corpus: Corpus) -> str:
+    files = sorted(corpus.files) or [MANIFEST]
+    return " and no ".join(files) if len(files) <= 3 else f"file of the corpus, such as {files[0]}"
+
+
+def is_known(name: str) -> bool:
+    return name in CORPORA or name in SHORT
+
+
+def by_name(name: str | Path, kind: Kind, data_dir: Path | str | None = None, *, begun: bool = False) -> Found | None:
+    """The corpus of that name; None: it is text of one's own. `begun` says that names of files begin so, too."""
+    if not isinstance(name, str) or not is_known(name):
+        return None
+    corpus = find(name)
+    if (Path(name).exists() or begun) and not _is_meant(name, locate(corpus, data_dir)):
+        raise UserError(_both(name, corpus, kind))
+    if corpus.kind != kind:
+        raise UserError(f"{name} is a {corpus.kind} corpus; {NEEDED[kind]} needed here")
+    return obtain(corpus, data_dir)
+
+
+def _is_meant(name: str, found: Found | None) -> bool:
+    """Whether what lies under that name here is the corpus itself, or was told apart from it."""
+    if found is None:
+        return False
+    here = Path(name).exists() and found.folder.samefile(name)
+    return here or (found.place == "--data-dir" and name == found.corpus.name)
+
+
+def _both(name: str, corpus: Corpus, kind: Kind) -> str:
+    what = "a folder here" if Path(name).is_dir() else "a file here" if Path(name).exists() else "how files here begin"
+    said = f"{name!r} is {what} and the name of a {corpus.kind} corpus: say './{name}' for your own text"
+    if corpus.kind != kind:
+        return said
+    other = [word for word in (corpus.name, *SHORT) if find(word) is corpus and not Path(word).exists()]
+    return (
+        f"{said}, {other[0]!r} for the corpus"
+        if other
+        else (f"{said}; for the corpus, say also --data-dir and the folder that holds its folder {corpus.name}")
+    )
 
 
 def how_to_get(corpus: Corpus) -> str:

@@ -18,7 +18,7 @@ from attndyn.tasks.chunks import Chunks, read_chunks
 from attndyn.tasks.corpus import Examples, loaded
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.held import held
-from attndyn.tasks.presence import obtain
+from attndyn.tasks.presence import by_name, obtain
 from attndyn.tasks.tagging import ENDS, Tagging
 from attndyn.tasks.text import Pairs, Text, number, read_lines
 from attndyn.tasks.vectors import Vectors, read_vectors
@@ -92,18 +92,12 @@ class TaggedText(Tagging):
             )
 
     def _paths(self) -> list[Path]:
-        if self.corpus in corpora.CORPORA:
-            spec = corpora.find(self.corpus)
-            if spec.kind != "chunking":
-                raise UserError(f"{self.corpus} is a {spec.kind} corpus; sentences with chunk tags are needed here")
-            found = obtain(spec, self.data_dir)
+        if (found := by_name(self.corpus, "chunking", self.data_dir)) is not None:
             return [found.file(f"{part}.txt.xz") for part in ("train", "test")]
         folder = Path(self.corpus)
         if not folder.is_dir():
-            chunking = [name for name, spec in corpora.CORPORA.items() if spec.kind == "chunking"]
-            raise UserError(
-                f"{self.corpus!r} is neither a chunking corpus nor a folder; {nearest(self.corpus, chunking)}"
-            )
+            near = nearest(self.corpus, corpora.named("chunking"))
+            raise UserError(f"{self.corpus!r} is neither a chunking corpus nor a folder; {near}")
         paths = []
         for part in ("train", "test"):
             there = [path for end in ("", ".gz", ".xz") if (path := folder / f"{part}.txt{end}").exists()]
