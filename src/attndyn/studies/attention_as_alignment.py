@@ -99,7 +99,9 @@ class AttentionAsAlignment(TranslationStudy):
 
     @property
     def caveat(self) -> str:
-        return "made text, in which every word has one translation" if self.corpus == CIPHER else ""
+        if self.corpus == CIPHER:
+            return "made text, in which every word has one translation"
+        return cast("AlignedExamples", loaded(self.task)).note
 
     def finding(self, metrics: Metrics) -> str:
         judge = Judge(self, metrics)
