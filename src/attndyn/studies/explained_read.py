@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +15,8 @@ from torch import Tensor
 from attndyn.measures.agreement import tau_p_values
 from attndyn.measures.flat import Texts
 from attndyn.models.rules import Learned
-from attndyn.probes.influence import answer_influence, doubt, leave_one_out
-from attndyn.process import side_by_side
+from attndyn.probes.influence import answer_influence, doubt, leave_one_out, parameters_fixed
+from attndyn.process import Result, side_by_side
 from attndyn.studies.kept import model_at
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.ragged import Parallel, Reference, in_slices, some_of_each
@@ -112,21 +112,27 @@ def slices_of(pairs: Pairs, replicas: int, device: str, given: Followed | None =
     return in_slices(examples, replicas, max(1, tokens))
 
 
+def of_slices(work: Callable[[Batch], Result], slices: list[Batch], device: str) -> list[Result]:
+    """In fp32; on a CPU side by side."""
+    with products("fp32"):
+        return side_by_side(work, slices) if device == "cpu" else [*map(work, slices)]
+
+
 def read(model: Model, pairs: Pairs, device: str, rule: Any = None, given: Followed | None = None) -> Reading:
     """Every model on every text, in fp32. A rule of given attention takes it from `given`."""
     replicas = len(model.embedding.weight)
-    found: dict[str, list[Tensor]] = {"alpha": [], "votes": [], "gradient": [], "answers": []}
-    with products("fp32"):
-        for batch in slices_of(pairs, replicas, device, given):
-            mask = batch.source_mask
-            gradient, alpha, logits = answer_influence(model, rule or Learned(), batch)
-            with torch.no_grad():
-                votes = model.read_each(model.encode(batch))[:, :, 0]
-            for name, values in (("alpha", alpha[:, :, 0, 0]), ("votes", votes[..., 1] - votes[..., 0]),
-                                 ("gradient", gradient)):  # fmt: skip
-                found[name].append(values[mask].view(replicas, -1))
-            found["answers"].append(logits[:, :, 0].softmax(dim=-1)[..., 1])
-    whole = {name: torch.cat(parts, dim=1) for name, parts in found.items()}
+
+    def of_slice(batch: Batch) -> dict[str, Tensor]:
+        gradient, alpha, logits = answer_influence(model, rule or Learned(), batch)
+        with torch.no_grad():
+            votes = model.read_each(model.encode(batch))[:, :, 0]
+        words = {"alpha": alpha[:, :, 0, 0], "votes": votes[..., 1] - votes[..., 0], "gradient": gradient}
+        found = {name: values[batch.source_mask].view(replicas, -1) for name, values in words.items()}
+        return found | {"answers": logits[:, :, 0].softmax(dim=-1)[..., 1]}
+
+    with parameters_fixed(model):  # once for all: the slices of a CPU share the model
+        found = of_slices(of_slice, slices_of(pairs, replicas, device, given), device)
+    whole = {name: torch.cat([one[name] for one in found], dim=1) for name in found[0]}
     texts = Texts(torch.as_tensor(pairs.source.lengths, device=device))
     return Reading(texts=texts, labels=pairs.target.ids, **whole)
 
@@ -143,10 +149,7 @@ def left_out(model: Model, pairs: Pairs, device: str, rule: Any = None) -> Float
         delta = leave_one_out(model, rule or Learned(), predicted, tokens, doubt).abs()
         return delta[batch.source_mask].view(replicas, -1)
 
-    with products("fp32"):
-        slices = slices_of(pairs, replicas, device)
-        found = side_by_side(of_slice, slices) if device == "cpu" else [*map(of_slice, slices)]
-    return torch.cat(found, dim=1)
+    return torch.cat(of_slices(of_slice, slices_of(pairs, replicas, device), device), dim=1)
 
 
 def reference(model: Model, pairs: Pairs, device: str) -> Reference:
