@@ -111,7 +111,7 @@ def _rows(runs: list[Run], steps: list[int]) -> Iterator[Row]:
 
 
 def _written(each: list[dict[str, Pair]], step: int, name: str) -> Iterator[Row]:
-    for where in each[0]:
+    for where in [one for one in each[0] if all(one in other for other in each)]:  # β is not taken at every step
         pairs = [one[where] for one in each]
         *single, pooled = agree([*pairs, *_pooled(pairs)])
         for replica, agreed in enumerate(single):
