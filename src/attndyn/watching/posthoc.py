@@ -6,6 +6,7 @@ import glob
 import importlib
 import re
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -129,7 +130,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        found: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Detected pickle protocol")  # whether it can be read is said below
+            found: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise UserError(f"{path} cannot be read: {first_line(error)}") from error
     except Exception as error:  # torch raises pickle's own error, a class that nothing here may import
