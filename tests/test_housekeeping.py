@@ -84,6 +84,24 @@ def test_list_names_every_run_and_its_state(runs: Path, call: Call) -> None:
     assert "damaged: runs/broken/run.json cannot be read" in text
 
 
+@pytest.mark.parametrize("columns", ["40", "300"])
+def test_the_folder_of_a_run_stands_in_one_line(
+    columns: str, runs: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    named = runs / ("with a long name " * 8).strip()
+    (runs / "slow").rename(named)
+    assert str(named) in call("runs", "list")[1]
+
+
+def test_tables_are_as_wide_as_asked_for(runs: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = {}
+    for columns in ("70", "150"):
+        monkeypatch.setenv("COLUMNS", columns)
+        wide[columns] = max(map(len, call("runs", "show", runs / "slow")[1].split("\n claim", 1)[1].splitlines()))
+    assert wide["70"] <= 70 < wide["150"] <= 150
+
+
 def test_a_run_at_work_is_running(runs: Path, call: Call) -> None:
     with lock(runs / "deep" / "stopped"):
         listed = json.loads(call("runs", "list", "--under", runs / "deep", "--json")[1])

@@ -114,7 +114,7 @@ def do_list(names: Sequence[str], under: Path | None, flags: set[str]) -> None:
         started = str(entry["started"] or "")[:16].replace("T", " ")
         cells = (entry["study"], entry["scale"], status, time, entry["seeds"], in_bytes(entry["size"]), started)
         rows.append([*(cell or "–" for cell in cells), entry["folder"]])
-    print_table(columns, rows, whole=columns[:-1])
+    print_table(columns, rows, whole=columns)  # a folder is copied, and looked for with grep
     for entry in entries:
         if entry["problem"]:
             print(f"damaged: {entry['problem']}")
