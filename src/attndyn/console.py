@@ -138,7 +138,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], whole: Se
         table.add_column(column, no_wrap=column in whole, overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else shutil.get_terminal_size((120, 0)).columns, highlight=False)
+    console = Console(
+        width=None if sys.stdout.isatty() else shutil.get_terminal_size((120, 0)).columns, highlight=False
+    )
     if set(whole) >= set(columns):
         unlimited = console.options.update(max_width=sys.maxsize)
         console.width = max(console.width, console.measure(table, options=unlimited).maximum)

@@ -43,6 +43,8 @@ def run(
     a GPU give the same bits each time, as a CPU always does. `needed_in` says where the runs lie that this one needs,
     if not beside it.
     """
+    for name, value in {"deterministic": deterministic, "fresh": fresh, "page": page}.items():
+        spec.fitting(name, value, bool)
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
     if own_files(declared):
         forget()
@@ -108,14 +110,15 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
 
 
 def reproduce(
-    names: Sequence[str] = (), *, scale: str = "demo", progress: Callable[[type[Study]], Progress] | None = None
+    names: str | Sequence[str] = (), *, scale: str = "demo", progress: Callable[[type[Study]], Progress] | None = None
 ) -> list[dict[str, Any]]:
-    """The claims of the named studies (all, if none is named): published, measured, verdict, and what was recorded at
-    paper scale, where this is a checkout that holds it."""
+    """The claims of the named study or studies (all, if none is named): published, measured, verdict, and what was
+    recorded at paper scale, where this is a checkout that holds it."""
     return [claim for study in chosen(names) for claim in reproduced(study, scale, progress and progress(study))]
 
 
-def chosen(names: Sequence[str]) -> list[type[Study]]:
+def chosen(names: str | Sequence[str]) -> list[type[Study]]:
+    names = [names] if isinstance(names, str) else names
     return [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
 
 

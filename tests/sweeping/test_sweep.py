@@ -300,6 +300,12 @@ def test_what_needs_a_failed_cell_is_not_begun(tmp_path: Path, monkeypatch: pyte
     assert swept.problems_in_words().count("no luck") == 4
 
 
+def test_a_single_value_stands_for_itself(swept: Path) -> None:
+    heard = Heard()
+    attndyn.sweep("copying", {"seeds": 2, "lr": 1e-3}, out=swept, device="cpu", told=heard, **SETTINGS)
+    assert heard.lines == ["1 cell, 0 of them to be run"]
+
+
 def test_several_studies_share_a_grid(tmp_path: Path) -> None:
     swept = attndyn.sweep(["copying", "permuted-copying"], {"seeds": [1]}, out=tmp_path, device="cpu", **SETTINGS)
     assert [cell["study"] for cell in swept.cells] == ["copying", "permuted-copying"]
@@ -371,6 +377,9 @@ def test_the_api_refuses_what_the_command_refuses(tmp_path: Path) -> None:
         attndyn.sweep("copying", {"lr": [1.0]}, out=tmp_path, engine="rya")
     with pytest.raises(UserError, match="has no setting 'lrr'"):
         attndyn.sweep("copying", {"seeds": [1]}, out=tmp_path, lrr=1.0)
+    for lr in ("0.001", ["0.001"]):
+        with pytest.raises(UserError, match=r"lr must be a number, not '0\.001'"):
+            attndyn.sweep("copying", {"lr": lr}, out=tmp_path)
 
 
 def test_mistakes_need_no_torch() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attndyn import spec
 from attndyn.errors import NoCharts, RunError, UserError
 from attndyn.provenance import device_name, revision, versions
 from attndyn.store import atomic
@@ -74,6 +75,7 @@ def watch(
     """
     if not isinstance(model, nn.Module):
         raise UserError(f"watch takes an nn.Module, not a {type(model).__name__}")
+    spec.fitting("fresh", fresh, bool)
     return Watch(
         bare(model), Examples(examples, targets, score, batch_axis), Path(out), Schedule(every, steps),
         align=None if align is None else torch.as_tensor(align), query=query,
