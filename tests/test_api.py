@@ -86,6 +86,9 @@ def test_another_device_or_flag_is_refused_where_types_are_not_checked(tmp_path:
     ]
     program = f"""
 import attndyn, torch
+def watched():
+    model = torch.nn.TransformerEncoderLayer(4, 1, batch_first=True)
+    return attndyn.watch(model, torch.ones(1, 2, 4), out={str(tmp_path / "w")!r})
 for name, value, _ in {tried!r}:
     try:
         attndyn.run("copying", out={str(tmp_path / "run")!r}, **{{name: value}})
@@ -95,6 +98,8 @@ for wrong in (
     lambda: attndyn.load_labelled("sms", rule="Count"),
     lambda: attndyn.watch(torch.nn.Identity(), torch.ones(1), out={str(tmp_path / "run")!r}, fresh="no"),
     lambda: attndyn.sweep("copying", {{"lr": 1e-3}}, out={str(tmp_path / "run")!r}, deterministic="no"),
+    lambda: watched().step("a"),
+    lambda: watched().close(1.5),
 ):
     try:
         wrong()
@@ -107,6 +112,8 @@ for wrong in (
         "there is no rule 'Count' for the vocabulary; did you mean 'count'?",
         "fresh must be True or False, not 'no'",
         "deterministic must be True or False, not 'no'",
+        "step must be a whole number, not 'a'",
+        "step must be a whole number, not 1.5",
     ]
     assert not (tmp_path / "run").exists()
 

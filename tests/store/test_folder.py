@@ -70,9 +70,16 @@ def test_a_trace_is_found_by_condition_and_seed(folder: Path) -> None:
     assert run.trace("easy", 4, 10)["source"].tolist() == [[1, 10]]
 
 
-@pytest.mark.parametrize(("condition", "replica"), [("easy", 1), ("other", 0)])
-def test_an_unknown_replica_raises(folder: Path, condition: str, replica: int) -> None:
-    with pytest.raises(KeyError, match=f"no replica {replica} of '{condition}'"):
+@pytest.mark.parametrize(
+    ("condition", "replica", "there"),
+    [
+        ("easy", 1, "the replicas of it are 0, 4"),
+        ("esay", 0, "the nearest conditions are 'easy', 'hard'"),
+        ("hared", 0, "the nearest conditions are 'hard', 'easy'"),
+    ],
+)
+def test_an_unknown_replica_raises(folder: Path, condition: str, replica: int, there: str) -> None:
+    with pytest.raises(KeyError, match=f"no replica {replica} of '{condition}' in .*; {there}"):
         Run(folder).trace(condition, replica, 0)
 
 

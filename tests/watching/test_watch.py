@@ -202,6 +202,8 @@ def test_a_run_that_was_killed_still_gets_its_page(tmp_path: Path, capsys: pytes
     w = watched(bert(), tmp_path / "run", every=1)
     w.step(0)
     w._open.close()
+    run = attndyn.Run(tmp_path / "run")
+    assert (run.info["finding"], repr(run)) == ("", f"Run({str(run.path)!r}): watch, running")
     main(["report", str(tmp_path / "run")])
     assert "page" in capsys.readouterr().out
     assert "This run is not finished" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ BEING_CLEARED = "being cleared"
 FILES = (METRICS, CLAIMS, "report.html", INFO)
 FOLDERS = (TRACES, CHOSEN, "weights", "checkpoints", "figures", "readings")
 """What attndyn leaves in a run folder; anything else there is somebody else's."""
+NEAREST = 10
+"""Conditions that are named to who asks for one that is not there."""
 
 
 class Run:
@@ -43,6 +46,7 @@ class Run:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.info: dict[str, Any] = read_info(self.path)
+        self.info.setdefault("finding", "")  # until there is one
 
     @cached_property
     def metrics(self) -> pa.Table:
@@ -68,10 +72,17 @@ class Run:
         return found
 
     def place(self, condition: str, replica: int) -> tuple[Path, int]:
-        for index, entry in enumerate([*self.info["replicas"], *self.info.get("borrowed", [])]):
+        entries = [*self.info["replicas"], *self.info.get("borrowed", [])]
+        for index, entry in enumerate(entries):
             if (entry["condition"], entry["replica"]) == (condition, replica):
                 return self.path / TRACES / f"chunk-{entry['chunk']:03d}", index
-        raise KeyError(f"no replica {replica} of {condition!r} in {self.path}")
+        known = [entry["replica"] for entry in entries if entry["condition"] == condition]
+        there = f"the replicas of it are {', '.join(map(str, known))}"
+        if not known:
+            names = {entry["condition"] for entry in entries}
+            near = get_close_matches(str(condition), names, n=NEAREST, cutoff=0.0)
+            there = f"the nearest conditions are {', '.join(map(repr, near))}"
+        raise KeyError(f"no replica {replica} of {condition!r} in {self.path}; {there}")
 
     def trace_steps(self, condition: str, replica: int) -> list[int]:
         """The steps at which a trace was kept."""

@@ -219,11 +219,13 @@ class Watch:
 
     def step(self, step: int) -> None:
         """Reads if this step is due. `step` is the number of updates so far."""
+        step = spec.fitting("step", step, int)
         if self.schedule.due(step) and step != self.last:
             self.read(step)
 
     def read(self, step: int, probing: bool | None = None) -> None:
         """Reads now, due or not."""
+        step = spec.fitting("step", step, int)
         self._check_open(("running",))
         began = time.perf_counter()
         if self.last < 0 or step <= self.last:
