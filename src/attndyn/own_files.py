@@ -96,21 +96,21 @@ def files_of(study: Study) -> dict[str, str]:
     return found
 
 
-def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str]) -> None:
-    """A run is continued, and shown again, with the text and the vectors it was begun with."""
+def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str], remedy: str | None = None) -> None:
+    """A run is continued, and shown again, with the text and the vectors it was begun with. `remedy`: what helps, if
+    not to begin this run anew."""
     for name, content in found.items():
         if before.get("data", {}).get(name, content) != content:
             of = name.removesuffix(BESIDE)
             read_by = f"of {of} that {folder}" if of.startswith("--") else f"that {of!r} in {folder}"
+            anew = f"{before['command']} --out {shlex.quote(str(folder))} --fresh would train it on them"
             raise UserError(
-                f"the files {read_by} was trained on have changed since; {before['command']} "
-                f"--out {shlex.quote(str(folder))} --fresh would train it on them, another --out keeps it"
+                f"the files {read_by} was trained on have changed since; {remedy or f'{anew}, another --out keeps it'}"
             )
 
 
-def check_own_files(study: Study, folder: Path, info: dict[str, Any]) -> None:
-    """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
-    matter."""
+def check_own_files(study: Study, folder: Path, info: dict[str, Any], remedy: str | None = None) -> None:
+    """Refuses to show a run on files of one's own that have changed since; those that are gone do not matter."""
     own = [name for names in own_files(study).values() for name in names]
     if not own:
         return
@@ -121,4 +121,4 @@ def check_own_files(study: Study, folder: Path, info: dict[str, Any]) -> None:
         if meant is not None and exists(Path(meant)):
             raise UserError(f"what {folder} was made from has changed since: {error}") from None
         return
-    check_same_data(folder, info, found)
+    check_same_data(folder, info, found, remedy)

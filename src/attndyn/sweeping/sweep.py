@@ -12,7 +12,7 @@ from attndyn.errors import Busy, UserError, nearest
 from attndyn.options import SweepOptions
 from attndyn.own_files import check_own_files
 from attndyn.provenance import Precision, code, numerics, resolve_engine
-from attndyn.store.folder import read_info
+from attndyn.store.folder import INFO, read_info
 from attndyn.studies import find
 from attndyn.sweeping import table
 from attndyn.sweeping.cells import BUSY, Cell, Told, Way, carry_out, cell_of, check, count, failed_needs, in_order
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attndyn.studies.base import Study
     from attndyn.sweeping.table import Swept
 
+ANOTHER = "choose another --out for the sweep: its cells are made of them, and these are kept"
 ENGINES = ("in-process", "ray")
 
 
@@ -56,8 +57,8 @@ def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOpti
     def cells(device: str, precision: Precision, deterministic: bool) -> tuple[Way, list[Cell]]:
         way = Way(options.scale, device, **numerics(device, precision, deterministic), code=code())
         asked = [cell_of(study, folder / table.CELLS, way, axes) for study in studies]
-        for cell in (cell for cell in in_order(asked) if cell.finished):  # their names say nothing of the text
-            check_own_files(cell.study, cell.folder, read_info(cell.folder))
+        for cell in (cell for cell in in_order(asked) if (cell.folder / INFO).exists()):
+            check_own_files(cell.study, cell.folder, read_info(cell.folder), ANOTHER)  # names say nothing of the text
         return way, asked
 
     forget()
