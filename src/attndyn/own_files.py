@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
+from attndyn.store.folder import anew
 from attndyn.tasks.corpora import CORPORA, MADE_HERE, SHORT
 
 if TYPE_CHECKING:
@@ -103,10 +103,8 @@ def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str],
         if before.get("data", {}).get(name, content) != content:
             of = name.removesuffix(BESIDE)
             read_by = f"of {of} that {folder}" if of.startswith("--") else f"that {of!r} in {folder}"
-            anew = f"{before['command']} --out {shlex.quote(str(folder))} --fresh would train it on them"
-            raise UserError(
-                f"the files {read_by} was trained on have changed since; {remedy or f'{anew}, another --out keeps it'}"
-            )
+            usual = f"{anew(folder, before)} would train it on them, another --out keeps it"
+            raise UserError(f"the files {read_by} was trained on have changed since; {remedy or usual}")
 
 
 def check_own_files(study: Study, folder: Path, info: dict[str, Any], remedy: str | None = None) -> None:

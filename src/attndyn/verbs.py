@@ -13,7 +13,19 @@ from attndyn.errors import Busy, RunError, UserError
 from attndyn.own_files import check_own_files, found_again, own_files
 from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
 from attndyn.store import atomic
-from attndyn.store.folder import BEING_CLEARED, CLAIMS, ENDED, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
+from attndyn.store.folder import (
+    BEING_CLEARED,
+    CLAIMS,
+    ENDED,
+    FILES,
+    FOLDERS,
+    INFO,
+    Run,
+    check_whole,
+    lock,
+    read_info,
+    read_json,
+)
 from attndyn.studies import STUDIES, find
 from attndyn.tasks.held import forget
 
@@ -61,10 +73,12 @@ def run(
 def _run(declared: Study, folder: Path, *, fresh: bool, **common: Any) -> Run:
     """The runs that this one needs come first."""
     check_same(declared, folder, fresh)
-    if not fresh and is_finished(folder):
-        check_own_files(declared, folder, read_info(folder))
     ready = not fresh and is_finished(folder)
-    if not ready:
+    if ready:
+        info = read_info(folder)
+        check_whole(folder, info)
+        check_own_files(declared, folder, info)
+    else:
         engine = resolve_engine(common["device"], common["precision"], common["deterministic"])
         for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
             pass
@@ -102,6 +116,7 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
     if info.get("finding", "") is None:
         raise UserError(f"{diverged_in_words(Run(folder))}; nothing was compared, so there is no page")
     study = found_again(restored(info["study"], settings_in(folder, info)), folder, info)
+    check_whole(folder, info)
     if own_files(study):
         forget()
     check_own_files(study, folder, info)

@@ -122,13 +122,15 @@ def test_run_json_of_something_else(folder: Path, content: str) -> None:
         read_info(folder)
 
 
-def test_missing_metrics_of_a_finished_run(folder: Path) -> None:
-    (folder / METRICS).unlink()
+@pytest.mark.parametrize(("name", "read"), [(METRICS, "metrics"), (CLAIMS, "claims")])
+def test_a_finished_run_without_a_file(folder: Path, name: str, read: str) -> None:
+    (folder / name).unlink()
+    assert len(getattr(Run(folder), read)) == 0
     (folder / INFO).write_text(json.dumps(read_info(folder) | {"status": "finished"}))
-    with pytest.raises(UserError, match=f"{names_file(folder / METRICS)} is missing, though the run is finished"):
-        _ = Run(folder).metrics
-    (folder / INFO).write_text(json.dumps(read_info(folder) | {"files": [INFO]}))  # a diagnosis measures nothing
-    assert len(Run(folder).metrics) == 0
+    with pytest.raises(UserError, match=f"{names_file(folder / name)} is missing, though the run is finished"):
+        getattr(Run(folder), read)
+    (folder / INFO).write_text(json.dumps(read_info(folder) | {"files": [INFO]}))  # a diagnosis has neither
+    assert len(getattr(Run(folder), read)) == 0
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])

@@ -227,6 +227,23 @@ def test_a_cell_that_another_process_has_is_left_to_it(swept: Path, made: Path, 
     assert tables(swept) == tables(made)
 
 
+def test_a_cell_that_lost_its_claims_is_named_and_made_again_once_it_is_deleted(
+    swept: Path, made: Path, call: Call
+) -> None:
+    cell = swept / "cells" / json.loads((swept / "sweep.json").read_text())["cells"][2]["cell"]
+    (cell / "claims.json").unlink()
+    code, _, err = call(*command(swept))
+    assert code == 2
+    assert err == (
+        f"attndyn: {cell}/claims.json is missing, though the run is finished; "
+        f"the same command makes it again once {cell} is deleted\n"
+    )
+    assert tables(swept) == tables(made)
+    shutil.rmtree(cell)
+    assert call(*command(swept))[0] == 0
+    assert tables(swept) == tables(made)
+
+
 def test_an_interrupted_sweep_continues_to_the_same_bytes(
     tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from attndyn.errors import Busy, UserError, nearest
 from attndyn.options import SweepOptions
 from attndyn.own_files import check_own_files
 from attndyn.provenance import Precision, code, numerics, resolve_engine
-from attndyn.store.folder import INFO, read_info
+from attndyn.store.folder import INFO, check_whole, read_info
 from attndyn.studies import find
 from attndyn.sweeping import table
 from attndyn.sweeping.cells import BUSY, Cell, Told, Way, carry_out, cell_of, check, count, failed_needs, in_order
@@ -58,7 +58,10 @@ def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOpti
         way = Way(options.scale, device, **numerics(device, precision, deterministic), code=code())
         asked = [cell_of(study, folder / table.CELLS, way, axes) for study in studies]
         for cell in (cell for cell in in_order(asked) if (cell.folder / INFO).exists()):
-            check_own_files(cell.study, cell.folder, read_info(cell.folder), ANOTHER)  # names say nothing of the text
+            info = read_info(cell.folder)
+            if cell.finished:
+                check_whole(cell.folder, info, f"the same command makes it again once {cell.folder} is deleted")
+            check_own_files(cell.study, cell.folder, info, ANOTHER)  # their names say nothing of the text
         return way, asked
 
     forget()
