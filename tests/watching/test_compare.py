@@ -1,5 +1,6 @@
 """Runs of several seeds, compared: the numbers, the page, and what a user can get wrong."""
 
+import shutil
 from itertools import permutations
 from pathlib import Path
 
@@ -117,4 +118,8 @@ def test_mistakes_say_so(runs: list[Path], tmp_path: Path) -> None:
     w = attndyn.watch(bert(), padded(tokens()), out=tmp_path / "alpha")
     with pytest.raises(attndyn.UserError, match="watched with targets= or score="):
         attndyn.compare([runs[0], w.folder], out=tmp_path / "compared")
+    shutil.copytree(runs[1], tmp_path / "lost")
+    shutil.rmtree(tmp_path / "lost" / "traces")
+    with pytest.raises(attndyn.UserError, match="lost has lost its traces"):
+        attndyn.compare([runs[0], tmp_path / "lost"], out=tmp_path / "compared")
     assert not (tmp_path / "compared").exists()

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import hashlib
 import math
+import shlex
 import time
 import warnings
 import weakref
@@ -144,9 +145,9 @@ class Watch:
         info = check_folder(STUDY, folder, fresh)
         if info is not None and not fresh:
             if info["status"] == "finished":
-                raise UserError(
-                    f"{folder} holds a finished run; choose another out= (--out), or say fresh=True (--fresh)"
-                )
+                drawn = (folder / "report.html").exists()
+                no_page = "" if drawn else f" without a page, which attndyn report {shlex.quote(str(folder))} makes"
+                raise UserError(f"{folder} holds a finished run{no_page}; {OTHER}")
             other = [name for name, value in settings.items() if info["settings"].get(name) != value]
             if other:
                 raise UserError(
@@ -254,6 +255,7 @@ class Watch:
             if self.last < 0:
                 self._open.close()
                 raise UserError("nothing was read: say w.step(n) in the training loop, or w.close(n) after it")
+            self.record.gather()  # a finished run has its metrics, whatever breaks off its page
             self.info["status"] = "finished"
             self.info["seconds"] = round(time.perf_counter() - self.started, 1)
             self.info["spent reading"] = round(self.spent, 2)
