@@ -73,7 +73,7 @@ def test_a_trace_is_found_by_condition_and_seed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("condition", "replica", "there"),
     [
-        ("easy", 1, "the replicas of it are 0, 4"),
+        ("easy", 1, "its replicas are 0, 4"),
         ("esay", 0, "the nearest conditions are 'easy', 'hard'"),
         ("hared", 0, "the nearest conditions are 'hard', 'easy'"),
     ],

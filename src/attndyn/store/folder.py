@@ -86,7 +86,7 @@ class Run:
             if (entry["condition"], entry["replica"]) == (condition, replica):
                 return self.path / TRACES / f"chunk-{entry['chunk']:03d}", index
         known = [entry["replica"] for entry in entries if entry["condition"] == condition]
-        there = f"the replicas of it are {', '.join(map(str, known))}"
+        there = f"its replicas are {', '.join(map(str, known))}"
         if not known:
             names = {entry["condition"] for entry in entries}
             near = get_close_matches(str(condition), names, n=NEAREST, cutoff=0.0)

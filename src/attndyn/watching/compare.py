@@ -160,8 +160,8 @@ def _same_examples(folders: Sequence[Path | str]) -> list[Run]:
         if layers_of(run) != layers_of(runs[0]):
             raise UserError(f"{runs[0].path} and {run.path} have other attention layers")
         if not _steps(run):
-            lost_them = run.info["status"] == "finished"
-            raise UserError(f"{run.path} {'has lost its traces' if lost_them else 'holds no reading yet'}")
+            finished = run.info["status"] == "finished"
+            raise UserError(f"{run.path} {'has lost its traces' if finished else 'holds no reading yet'}")
     return runs
 
 

@@ -41,12 +41,12 @@ def write(folder: Path, formats: tuple[str, ...] = ("svg", "png")) -> Path:
 def check_kept(run: Run, record: Record) -> None:
     """The metrics are made of the readings, and would be written over with what is left of them."""
     steps = record.steps()
-    if not steps:
-        finished = run.info["status"] == "finished"
-        raise UserError(lost(record.readings) if finished else f"{run.path} holds no reading yet")
+    if not steps and run.info["status"] != "finished":
+        raise UserError(f"{run.path} holds no reading yet")
     gone = sorted({*steps} - {*run.trace_steps("layer 0", run.info["seed"])})
-    if gone:
-        raise UserError(f"{run.path / TRACES} has lost step {gone[0]}" + f" and {len(gone) - 1} more" * (len(gone) > 1))
+    if gone or not steps:
+        what = f"{run.path / TRACES} has nothing of step {gone[0]}, which was read" if gone else lost(record.readings)
+        raise UserError(f"{what}; the page cannot be made again")
 
 
 def layers_of(run: Run) -> list[dict[str, Any]]:
