@@ -75,29 +75,52 @@ def test_values_of_another_kind_are_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_another_device_is_refused_where_types_are_not_checked(tmp_path: Path) -> None:
+def test_another_device_or_flag_is_refused_where_types_are_not_checked(tmp_path: Path) -> None:
     """As they are in tests, where the call itself would not be let through."""
     tried = [
         ("device", "tpu", "device is one of auto, cpu, cuda, not 'tpu'"),
         ("precision", "fp8", "precision is one of auto, fp32, tf32, bf16, not 'fp8'"),
-        ("deterministic", "yes", "deterministic is one of False, True, not 'yes'"),
+        ("deterministic", "yes", "deterministic must be True or False, not 'yes'"),
+        ("fresh", "no", "fresh must be True or False, not 'no'"),
+        ("page", 0, "page must be True or False, not 0"),
     ]
     program = f"""
-import attndyn
+import attndyn, torch
+def watched():
+    model = torch.nn.TransformerEncoderLayer(4, 1, batch_first=True)
+    return attndyn.watch(model, torch.ones(1, 2, 4), out={str(tmp_path / "w")!r})
 for name, value, _ in {tried!r}:
     try:
         attndyn.run("copying", out={str(tmp_path / "run")!r}, **{{name: value}})
     except attndyn.UserError as error:
         print(error)
-try:
-    attndyn.load_labelled("sms", rule="Count")
-except attndyn.UserError as error:
-    print(error)
+for wrong in (
+    lambda: attndyn.load_labelled("sms", rule="Count"),
+    lambda: attndyn.watch(torch.nn.Identity(), torch.ones(1), out={str(tmp_path / "run")!r}, fresh="no"),
+    lambda: attndyn.sweep("copying", {{"lr": 1e-3}}, out={str(tmp_path / "run")!r}, deterministic="no"),
+    lambda: watched().step("a"),
+    lambda: watched().close(1.5),
+):
+    try:
+        wrong()
+    except attndyn.UserError as error:
+        print(error)
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    *sentences, rule = said.splitlines()
-    assert sentences == [sentence for *_, sentence in tried]
-    assert rule == "there is no rule 'Count' for the vocabulary; did you mean 'count'?"
+    assert said.splitlines() == [
+        *(sentence for *_, sentence in tried),
+        "there is no rule 'Count' for the vocabulary; did you mean 'count'?",
+        "fresh must be True or False, not 'no'",
+        "deterministic must be True or False, not 'no'",
+        "step must be a whole number, not 'a'",
+        "step must be a whole number, not 1.5",
+    ]
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_study_may_be_named_without_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert {claim["study"] for claim in attndyn.reproduce("gated-toy")} == {"gated-toy"}
 
 
 def test_equal_settings_are_equal_however_they_are_written() -> None:

@@ -76,15 +76,19 @@ def test_an_interrupted_run_is_not_continued_with_other_text(corpus: Path, tmp_p
         attndyn.run(study, out=out, page=False)
 
 
-def test_a_cell_of_a_sweep_is_not_shown_for_other_text(corpus: Path, tmp_path: Path) -> None:
-    def swept() -> Swept:
+@pytest.mark.parametrize("status", ["finished", "running"])
+def test_a_cell_of_a_sweep_is_not_shown_or_continued_for_other_text(status: str, corpus: Path, tmp_path: Path) -> None:
+    def swept(out: Path) -> Swept:
         return sweep_from([Words(corpus=str(corpus))], [{"steps": [2, 4]}], SweepOptions(out=out), Told())
 
     out = tmp_path / "sweep"
-    assert swept().problems == swept().problems == {}
+    assert swept(out).problems == swept(out).problems == {}
+    for info in out.glob("cells/*/run.json"):
+        info.write_text(info.read_text().replace('"status": "finished"', f'"status": "{status}"'))
     edit(corpus)
-    with pytest.raises(UserError, match="have changed since"):
-        swept()
+    with pytest.raises(UserError, match="have changed since; choose another --out for the sweep"):
+        swept(out)
+    assert swept(tmp_path / "other").problems == {}
 
 
 def test_vectors_of_ones_own_that_changed_are_noticed_and_read_again(tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ def test_list_and_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 0
         assert out.startswith(f"  attndyn {verb}"), verb
         assert out.count("  attndyn ") == 1, verb
+    assert "NAME is one of: agreement, alignment, audit, copying" in call(capsys, "bench", "--help")[1]
     code, out, _ = call(capsys, "run", "copying", "--help")
     assert code == 0
     assert "Independent training runs" in out

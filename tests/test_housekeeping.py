@@ -84,10 +84,66 @@ def test_list_names_every_run_and_its_state(runs: Path, call: Call) -> None:
     assert "damaged: runs/broken/run.json cannot be read" in text
 
 
+@pytest.mark.parametrize("columns", ["40", "300"])
+def test_the_folder_of_a_run_stands_in_one_line(
+    columns: str, runs: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    named = runs / ("with a long name " * 8).strip()
+    (runs / "slow").rename(named)
+    assert str(named) in call("runs", "list")[1]
+
+
+def test_tables_are_as_wide_as_asked_for(runs: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = {}
+    for columns in ("70", "150"):
+        monkeypatch.setenv("COLUMNS", columns)
+        wide[columns] = max(map(len, call("runs", "show", runs / "slow")[1].split("\n claim", 1)[1].splitlines()))
+    assert wide["70"] <= 70 < wide["150"] <= 150
+
+
 def test_a_run_at_work_is_running(runs: Path, call: Call) -> None:
     with lock(runs / "deep" / "stopped"):
         listed = json.loads(call("runs", "list", "--under", runs / "deep", "--json")[1])
     assert [(entry["status"], entry["locked"]) for entry in listed] == [("running", True)]
+
+
+@pytest.mark.parametrize("name", ["claims.json", "metrics.parquet", "traces"])
+@pytest.mark.parametrize("how", ["missing", "not whole"])
+def test_a_finished_run_that_lost_something_is_damaged(name: str, how: str, runs: Path, call: Call) -> None:
+    command = json.loads((runs / "slow" / "run.json").read_text())["command"].split()[1:]
+    gone = runs / "slow" / name
+    if gone.is_dir():
+        parts = sorted(gone.rglob("*.safetensors"))
+        for part in parts if how == "missing" else parts[:1]:
+            part.unlink()
+        if how == "missing":
+            shutil.rmtree(gone)
+    elif how == "missing":
+        gone.unlink()
+    else:
+        gone.write_bytes(gone.read_bytes()[:-9])
+    told = f"runs/slow/{name} is {how}, though the run is finished"
+    text = call("runs", "list")[1]
+    assert f"damaged: {told}" in text
+    listed = {entry["folder"]: entry["status"] for entry in json.loads(call("runs", "list", "--json")[1])}
+    assert (listed["runs/slow"], listed["runs/fast"]) == ("damaged", "finished")
+    before = everything(runs / "slow")
+    for words in ([*command, "--out", "runs/slow"], ["report", "runs/slow"]):
+        code, _, err = call(*words)
+        assert code == 2
+        assert told in err
+        assert "--out runs/slow --fresh makes it again" in err
+    assert everything(runs / "slow") == before
+    assert call(*command, "--out", "runs/slow", "--fresh")[0] == 0
+    assert call("runs", "list")[1].count("damaged") == 0
+
+
+def test_traces_may_lie_elsewhere_and_beside_other_files(runs: Path, call: Call) -> None:
+    (runs / "slow" / "traces" / ".DS_Store").write_text("theirs")
+    shutil.move(runs / "slow" / "traces", runs / "elsewhere")
+    (runs / "slow" / "traces").symlink_to((runs / "elsewhere").absolute())
+    assert "damaged" not in call("runs", "list")[1]
 
 
 def test_no_runs_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
@@ -301,11 +357,15 @@ def test_a_mistake_is_one_sentence(words: list[str], says: str, runs: Path, call
         ("run.json", '{"study": "a", "status": 1, "versions": {}, "settings": {}, "seeds": 3}'),
         ("claims.json", "["),
         ("claims.json", '[{"id": "S-01"}]'),
+        ("claims.json", None),
         ("metrics.parquet", "no table"),
+        ("metrics.parquet", None),
     ],
 )
-def test_a_damaged_run_is_named(file: str, content: str, runs: Path, call: Call) -> None:
-    (runs / "slow" / file).write_text(content)
+def test_a_damaged_run_is_named(file: str, content: str | None, runs: Path, call: Call) -> None:
+    (runs / "slow" / file).unlink()
+    if content is not None:
+        (runs / "slow" / file).write_text(content)
     code, _, err = call("runs", "compare", runs / "fast", runs / "slow")
     assert code == 2
     assert f"runs/slow/{file}" in err

@@ -12,7 +12,7 @@ from attndyn.errors import UserError
 from attndyn.own_files import BEGUN_FROM, begun_from, check_same_data, content_of
 from attndyn.provenance import command_of, resolve_engine, revision, settings_of, source_digest, versions
 from attndyn.store import atomic
-from attndyn.store.folder import CLAIMS, INFO, Run, read_info
+from attndyn.store.folder import CLAIMS, INFO, SIZES, Run, read_info, sizes_of
 
 if TYPE_CHECKING:
     from attndyn.runner import Progress, Runner
@@ -135,7 +135,7 @@ def _conclude(study: Study, recorder: Recorder, info: dict[str, Any]) -> None:
     checkpoint.clear(recorder.folder)
     ended = {name: value for name, value in info.items() if name != JUDGED}
     status = "diverged" if _failed(study, info) else "finished"
-    atomic.write_json(recorder.folder / INFO, ended | {"status": status})
+    atomic.write_json(recorder.folder / INFO, ended | {"status": status, SIZES: sizes_of(recorder.folder)})
 
 
 def _failed(study: Study, info: dict[str, Any]) -> bool:

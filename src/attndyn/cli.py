@@ -18,6 +18,7 @@ from attndyn.usage import HELP, help_of
 
 FULL = ("CUDA out of memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
 """How PyTorch, the driver, cuBLAS and cuDNN say that a GPU has no memory left."""
+NO_BENCHMARKS = "the benchmarks are not part of the installed package; run this from a checkout"
 CONTINUED = ("run", "reproduce", "sweep")
 """Commands that save what they do."""
 WIDE = 26
@@ -80,6 +81,8 @@ def dispatch(words: list[str]) -> None:
             raise UserError(f"there is no command {words[0]!r}; {nearest(words[0], verbs)}")
         if words[0] in ("list", "reproduce", "report", "doctor", "bench") and {"-h", "--help"} & set(words):
             print(help_of(words[0]), end="")  # the others tell more
+            if words[0] == "bench":
+                print(f"NAME is one of: {', '.join(benchmarks())}" if benchmarks() else NO_BENCHMARKS)
         else:
             verbs[words[0]](words[1:])
 
@@ -411,13 +414,18 @@ def do_audit(words: list[str]) -> None:
 def do_bench(words: list[str]) -> None:
     import runpy
 
-    folder = Path(__file__).resolve().parents[2] / "benchmarks"
-    known = sorted(path.stem for path in folder.glob("*.py")) if folder.is_dir() else []
+    known = benchmarks()
     if not known:
-        raise UserError("the benchmarks are not part of the installed package; run this from a checkout")
+        raise UserError(NO_BENCHMARKS)
     names, _ = take_flags(words, [])
     for name in names:
         if name not in known:
             raise UserError(f"there is no benchmark {name!r}; {nearest(name, known)}")
     for name in names or known:
-        runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")
+        runpy.run_path(str(known[name]), run_name="__main__")
+
+
+def benchmarks() -> dict[str, Path]:
+    """Their files by name; none where attndyn is installed without them."""
+    folder = Path(__file__).resolve().parents[2] / "benchmarks"
+    return {path.stem: path for path in sorted(folder.glob("*.py"))}

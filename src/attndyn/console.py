@@ -126,7 +126,8 @@ def tally_in_words(claims: Sequence[dict[str, Any]]) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[str] = ()) -> None:
-    """As wide as the terminal; the columns in `whole` are not broken into lines."""
+    """As wide as the terminal, or $COLUMNS; the columns in `whole` are not broken into lines, and where that is all of
+    them, the table is as wide as it has to be."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -137,7 +138,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], whole: Se
         table.add_column(column, no_wrap=column in whole, overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)
+    console = Console(
+        width=None if sys.stdout.isatty() else shutil.get_terminal_size((120, 0)).columns, highlight=False
+    )
+    if set(whole) >= set(columns):
+        unlimited = console.options.update(max_width=sys.maxsize)
+        console.width = max(console.width, console.measure(table, options=unlimited).maximum)
+    console.print(table)
 
 
 def in_bytes(count: int) -> str:

@@ -23,9 +23,11 @@ from attndyn.store.folder import (
     LOCK,
     METRICS,
     Run,
+    damage,
     is_locked,
     lock,
     read_info,
+    size,
 )
 
 USAGE = """usage: attndyn runs list [--under DIR] [--json]
@@ -54,7 +56,7 @@ def below(under: Path | None) -> Iterator[Path]:
 
 def described(folder: Path) -> dict[str, Any]:
     """What a run folder says of itself. `status` is finished, diverged, running (a process works there), unfinished,
-    starting (no run.json yet), or damaged, with the `problem`."""
+    starting (no run.json yet), or damaged (run.json, or what a finished run has lost), with the `problem`."""
     entry: dict[str, Any] = dict.fromkeys(("study", "scale", "seconds", "seeds", "started", "problem"))
     entry |= {"folder": str(folder), "locked": is_locked(folder), "size": size(folder)}
     if entry["locked"] and not (folder / INFO).exists():
@@ -66,6 +68,9 @@ def described(folder: Path) -> dict[str, Any]:
     status = info["status"]
     if status == "running" and not entry["locked"]:
         status = "unfinished"
+    entry["problem"] = damage(folder, info) if status in ENDED else None
+    if entry["problem"]:
+        status = "damaged"
     named = {name: info.get(name) for name in ("study", "scale", "seconds", "started")}
     return entry | named | {"seeds": len(info["seeds"]), "status": status}
 
@@ -80,20 +85,6 @@ def checked(folder: Path) -> dict[str, Any]:
     if "attndyn" not in info["versions"] or info["status"] not in (*ENDED, BEING_CLEARED, "running"):
         raise UserError(f"{folder / INFO} does not describe a run of attndyn")
     return info
-
-
-def size(path: Path) -> int:
-    """Bytes of a file, or of all files below a folder; a link counts as nothing."""
-    if path.is_symlink():
-        return 0
-    if not path.is_dir():
-        return path.lstat().st_size if path.exists() else 0
-    total = 0
-    for folder, _, files in os.walk(path):
-        for name in files:
-            with contextlib.suppress(FileNotFoundError):  # a run at work replaces its files
-                total += os.lstat(os.path.join(folder, name)).st_size
-    return total
 
 
 def do_list(names: Sequence[str], under: Path | None, flags: set[str]) -> None:
@@ -114,7 +105,7 @@ def do_list(names: Sequence[str], under: Path | None, flags: set[str]) -> None:
         started = str(entry["started"] or "")[:16].replace("T", " ")
         cells = (entry["study"], entry["scale"], status, time, entry["seeds"], in_bytes(entry["size"]), started)
         rows.append([*(cell or "–" for cell in cells), entry["folder"]])
-    print_table(columns, rows, whole=columns[:-1])
+    print_table(columns, rows, whole=columns)  # a folder is copied, and looked for with grep
     for entry in entries:
         if entry["problem"]:
             print(f"damaged: {entry['problem']}")
@@ -159,6 +150,8 @@ def do_show(names: Sequence[str], under: Path | None, flags: set[str]) -> None:
     names = ("folder", "status", "size", "started", "seconds", "scale", "seeds", "command", "device", "precision")
     for name in (*names, "versions", "revision", "code"):
         print(f"{name:<12}{in_words(shown[name])}")
+    if facts["problem"]:
+        print(f"damaged: {facts['problem']}")
     print_table(("setting", "value"), [(name, in_words(value)) for name, value in facts["settings"].items()])
     print(facts["finding"] or "no finding is recorded")
     if claims:

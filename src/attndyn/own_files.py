@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attndyn.errors import UserError
+from attndyn.store.folder import anew
 from attndyn.tasks.corpora import CORPORA, MADE_HERE, SHORT
 
 if TYPE_CHECKING:
@@ -96,21 +96,19 @@ def files_of(study: Study) -> dict[str, str]:
     return found
 
 
-def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str]) -> None:
-    """A run is continued, and shown again, with the text and the vectors it was begun with."""
+def check_same_data(folder: Path, before: dict[str, Any], found: dict[str, str], remedy: str | None = None) -> None:
+    """A run is continued, and shown again, with the text and the vectors it was begun with. `remedy`: what helps, if
+    not to begin this run anew."""
     for name, content in found.items():
         if before.get("data", {}).get(name, content) != content:
             of = name.removesuffix(BESIDE)
             read_by = f"of {of} that {folder}" if of.startswith("--") else f"that {of!r} in {folder}"
-            raise UserError(
-                f"the files {read_by} was trained on have changed since; {before['command']} "
-                f"--out {shlex.quote(str(folder))} --fresh would train it on them, another --out keeps it"
-            )
+            usual = f"{anew(folder, before)} would train it on them, another --out keeps it"
+            raise UserError(f"the files {read_by} was trained on have changed since; {remedy or usual}")
 
 
-def check_own_files(study: Study, folder: Path, info: dict[str, Any]) -> None:
-    """Refuses to show a finished run on files of one's own that have changed since; those that are gone do not
-    matter."""
+def check_own_files(study: Study, folder: Path, info: dict[str, Any], remedy: str | None = None) -> None:
+    """Refuses to show a run on files of one's own that have changed since; those that are gone do not matter."""
     own = [name for names in own_files(study).values() for name in names]
     if not own:
         return
@@ -121,4 +119,4 @@ def check_own_files(study: Study, folder: Path, info: dict[str, Any]) -> None:
         if meant is not None and exists(Path(meant)):
             raise UserError(f"what {folder} was made from has changed since: {error}") from None
         return
-    check_same_data(folder, info, found)
+    check_same_data(folder, info, found, remedy)

@@ -59,13 +59,9 @@ def resolve_engine(device: Device, precision: Precision, deterministic: bool) ->
     """Where and how to compute, in the words of run.json."""
     import torch
 
-    for name, value, choices in (
-        ("device", device, get_args(Device)),
-        ("precision", precision, get_args(Precision)),
-        ("deterministic", deterministic, (False, True)),
-    ):
-        if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in choices):
-            raise UserError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")
+    for name, value, choices in (("device", device, get_args(Device)), ("precision", precision, get_args(Precision))):
+        if value not in choices:
+            raise UserError(f"{name} is one of {', '.join(choices)}, not {value!r}")
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda was asked for, but torch sees no CUDA device here; use --device cpu")
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device

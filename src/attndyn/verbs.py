@@ -13,7 +13,19 @@ from attndyn.errors import Busy, RunError, UserError
 from attndyn.own_files import check_own_files, found_again, own_files
 from attndyn.provenance import Device, Precision, by_other_code, resolve_engine, restored, settings_of
 from attndyn.store import atomic
-from attndyn.store.folder import BEING_CLEARED, CLAIMS, ENDED, FILES, FOLDERS, INFO, Run, lock, read_info, read_json
+from attndyn.store.folder import (
+    BEING_CLEARED,
+    CLAIMS,
+    ENDED,
+    FILES,
+    FOLDERS,
+    INFO,
+    Run,
+    check_whole,
+    lock,
+    read_info,
+    read_json,
+)
 from attndyn.studies import STUDIES, find
 from attndyn.tasks.held import forget
 
@@ -43,6 +55,8 @@ def run(
     a GPU give the same bits each time, as a CPU always does. `needed_in` says where the runs lie that this one needs,
     if not beside it.
     """
+    for name, value in {"deterministic": deterministic, "fresh": fresh, "page": page}.items():
+        spec.fitting(name, value, bool)
     declared = find(study).at(scale, **settings) if isinstance(study, str) else study
     if own_files(declared):
         forget()
@@ -59,10 +73,12 @@ def run(
 def _run(declared: Study, folder: Path, *, fresh: bool, **common: Any) -> Run:
     """The runs that this one needs come first."""
     check_same(declared, folder, fresh)
-    if not fresh and is_finished(folder):
-        check_own_files(declared, folder, read_info(folder))
     ready = not fresh and is_finished(folder)
-    if not ready:
+    if ready:
+        info = read_info(folder)
+        check_whole(folder, info)
+        check_own_files(declared, folder, info)
+    else:
         engine = resolve_engine(common["device"], common["precision"], common["deterministic"])
         for _ in (*declared.conditions(), *declared.pieces()):  # what cannot be run is refused before a folder is made
             pass
@@ -100,6 +116,7 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
     if info.get("finding", "") is None:
         raise UserError(f"{diverged_in_words(Run(folder))}; nothing was compared, so there is no page")
     study = found_again(restored(info["study"], settings_in(folder, info)), folder, info)
+    check_whole(folder, info)
     if own_files(study):
         forget()
     check_own_files(study, folder, info)
@@ -108,14 +125,15 @@ def report(folder: Path | str, formats: Sequence[str] = ("svg", "png")) -> Path:
 
 
 def reproduce(
-    names: Sequence[str] = (), *, scale: str = "demo", progress: Callable[[type[Study]], Progress] | None = None
+    names: str | Sequence[str] = (), *, scale: str = "demo", progress: Callable[[type[Study]], Progress] | None = None
 ) -> list[dict[str, Any]]:
-    """The claims of the named studies (all, if none is named): published, measured, verdict, and what was recorded at
-    paper scale, where this is a checkout that holds it."""
+    """The claims of the named study or studies (all, if none is named): published, measured, verdict, and what was
+    recorded at paper scale, where this is a checkout that holds it."""
     return [claim for study in chosen(names) for claim in reproduced(study, scale, progress and progress(study))]
 
 
-def chosen(names: Sequence[str]) -> list[type[Study]]:
+def chosen(names: str | Sequence[str]) -> list[type[Study]]:
+    names = [names] if isinstance(names, str) else names
     return [find(name) for name in (names if names and list(names) != ["all"] else STUDIES)]
 
 

@@ -1,8 +1,10 @@
 """Faults planted in a series of checkpoints are found, and nothing else is."""
 
 import json
+import pickle
 import re
 import tempfile
+import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -294,6 +296,12 @@ def test_mistakes_are_answered_in_one_sentence(tmp_path: Path, capsys: pytest.Ca
     code = tmp_path / "step-901.pt"
     torch.save({"weight": Harmful()}, code)
     refused("step-901.pt holds more than weights", *good, code)
+    plain = tmp_path / "step-903.pt"
+    plain.write_bytes(pickle.dumps({"weight": [1, 2]}, protocol=4))
+    with warnings.catch_warnings(record=True) as said:  # what torch warns of would stand before our sentence
+        warnings.simplefilter("always")
+        refused("step-903.pt holds more than weights", *good, plain)
+    assert said == []
     folder = tmp_path / "step-902"
     folder.mkdir()
     refused("step-902 has no model.safetensors", *good, folder)

@@ -70,9 +70,16 @@ def test_a_trace_is_found_by_condition_and_seed(folder: Path) -> None:
     assert run.trace("easy", 4, 10)["source"].tolist() == [[1, 10]]
 
 
-@pytest.mark.parametrize(("condition", "replica"), [("easy", 1), ("other", 0)])
-def test_an_unknown_replica_raises(folder: Path, condition: str, replica: int) -> None:
-    with pytest.raises(KeyError, match=f"no replica {replica} of '{condition}'"):
+@pytest.mark.parametrize(
+    ("condition", "replica", "there"),
+    [
+        ("easy", 1, "its replicas are 0, 4"),
+        ("esay", 0, "the nearest conditions are 'easy', 'hard'"),
+        ("hared", 0, "the nearest conditions are 'hard', 'easy'"),
+    ],
+)
+def test_an_unknown_replica_raises(folder: Path, condition: str, replica: int, there: str) -> None:
+    with pytest.raises(KeyError, match=f"no replica {replica} of '{condition}' in .*; {there}"):
         Run(folder).trace(condition, replica, 0)
 
 
@@ -115,13 +122,15 @@ def test_run_json_of_something_else(folder: Path, content: str) -> None:
         read_info(folder)
 
 
-def test_missing_metrics_of_a_finished_run(folder: Path) -> None:
-    (folder / METRICS).unlink()
+@pytest.mark.parametrize(("name", "read"), [(METRICS, "metrics"), (CLAIMS, "claims")])
+def test_a_finished_run_without_a_file(folder: Path, name: str, read: str) -> None:
+    (folder / name).unlink()
+    assert len(getattr(Run(folder), read)) == 0
     (folder / INFO).write_text(json.dumps(read_info(folder) | {"status": "finished"}))
-    with pytest.raises(UserError, match=f"{names_file(folder / METRICS)} is missing, though the run is finished"):
-        _ = Run(folder).metrics
-    (folder / INFO).write_text(json.dumps(read_info(folder) | {"files": [INFO]}))  # a diagnosis measures nothing
-    assert len(Run(folder).metrics) == 0
+    with pytest.raises(UserError, match=f"{names_file(folder / name)} is missing, though the run is finished"):
+        getattr(Run(folder), read)
+    (folder / INFO).write_text(json.dumps(read_info(folder) | {"files": [INFO]}))  # a diagnosis has neither
+    assert len(getattr(Run(folder), read)) == 0
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])

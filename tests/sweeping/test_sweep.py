@@ -227,6 +227,23 @@ def test_a_cell_that_another_process_has_is_left_to_it(swept: Path, made: Path, 
     assert tables(swept) == tables(made)
 
 
+def test_a_cell_that_lost_its_claims_is_named_and_made_again_once_it_is_deleted(
+    swept: Path, made: Path, call: Call
+) -> None:
+    cell = swept / "cells" / json.loads((swept / "sweep.json").read_text())["cells"][2]["cell"]
+    (cell / "claims.json").unlink()
+    code, _, err = call(*command(swept))
+    assert code == 2
+    assert err == (
+        f"attndyn: {cell}/claims.json is missing, though the run is finished; "
+        f"the same command makes it again once {cell} is deleted\n"
+    )
+    assert tables(swept) == tables(made)
+    shutil.rmtree(cell)
+    assert call(*command(swept))[0] == 0
+    assert tables(swept) == tables(made)
+
+
 def test_an_interrupted_sweep_continues_to_the_same_bytes(
     tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +317,12 @@ def test_what_needs_a_failed_cell_is_not_begun(tmp_path: Path, monkeypatch: pyte
     assert swept.problems_in_words().count("no luck") == 4
 
 
+def test_a_single_value_stands_for_itself(swept: Path) -> None:
+    heard = Heard()
+    attndyn.sweep("copying", {"seeds": 2, "lr": 1e-3}, out=swept, device="cpu", told=heard, **SETTINGS)
+    assert heard.lines == ["1 cell, 0 of them to be run"]
+
+
 def test_several_studies_share_a_grid(tmp_path: Path) -> None:
     swept = attndyn.sweep(["copying", "permuted-copying"], {"seeds": [1]}, out=tmp_path, device="cpu", **SETTINGS)
     assert [cell["study"] for cell in swept.cells] == ["copying", "permuted-copying"]
@@ -371,6 +394,9 @@ def test_the_api_refuses_what_the_command_refuses(tmp_path: Path) -> None:
         attndyn.sweep("copying", {"lr": [1.0]}, out=tmp_path, engine="rya")
     with pytest.raises(UserError, match="has no setting 'lrr'"):
         attndyn.sweep("copying", {"seeds": [1]}, out=tmp_path, lrr=1.0)
+    for lr in ("0.001", ["0.001"]):
+        with pytest.raises(UserError, match=r"lr must be a number, not '0\.001'"):
+            attndyn.sweep("copying", {"lr": lr}, out=tmp_path)
 
 
 def test_mistakes_need_no_torch() -> None:

@@ -1,5 +1,6 @@
 """Runs of several seeds, compared: the numbers, the page, and what a user can get wrong."""
 
+import shutil
 from itertools import permutations
 from pathlib import Path
 
@@ -85,6 +86,21 @@ def test_a_page_over_time(runs: list[Path], tmp_path: Path, capsys: pytest.Captu
     assert (run.path / "report.html").exists()
 
 
+def test_the_probe_is_compared_where_all_runs_took_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings 0, 1 and 2 have β, and the last: step 12 is the fourth of a run that goes on to 16."""
+    monkeypatch.setattr("attndyn.report.page.build", lambda run, parts, finding, formats: run.path / "report.html")
+    folders = [tmp_path / str(seed) for seed in range(3)]
+    for seed, (folder, end) in enumerate(zip(folders, (12, 12, 16), strict=True)):
+        torch.manual_seed(seed)
+        w = attndyn.watch(bert(), padded(tokens()), out=folder, every=4, targets=CLASSES, query=0, seed=seed, probe=2)
+        for step in range(end):
+            w.step(step)
+        w.close(end)
+    metrics = Metrics(attndyn.compare(folders, out=tmp_path / "compared").metrics)
+    assert metrics.curves("layer 0", "all(β, β′)").steps.tolist() == [0, 4, 8]
+    assert metrics.curves("layer 0 head 0", "all(α, α′)").steps.tolist() == [0, 4, 8, 12]
+
+
 def test_mistakes_say_so(runs: list[Path], tmp_path: Path) -> None:
     with pytest.raises(attndyn.UserError, match="has no reading at step 2; there are: 0, 3"):
         attndyn.between(runs[:2], step=2)
@@ -102,4 +118,8 @@ def test_mistakes_say_so(runs: list[Path], tmp_path: Path) -> None:
     w = attndyn.watch(bert(), padded(tokens()), out=tmp_path / "alpha")
     with pytest.raises(attndyn.UserError, match="watched with targets= or score="):
         attndyn.compare([runs[0], w.folder], out=tmp_path / "compared")
+    shutil.copytree(runs[1], tmp_path / "lost")
+    shutil.rmtree(tmp_path / "lost" / "traces")
+    with pytest.raises(attndyn.UserError, match="lost has lost its traces"):
+        attndyn.compare([runs[0], tmp_path / "lost"], out=tmp_path / "compared")
     assert not (tmp_path / "compared").exists()

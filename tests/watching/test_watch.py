@@ -4,6 +4,8 @@ import contextlib
 import gc
 import importlib.util
 import json
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from attndyn.models import Learned, Seq2Seq
 from attndyn.store.metrics import Metrics, Row
 from attndyn.tasks import Permutations
 from attndyn.tasks.sampler import CopySampler
+from attndyn.watching import posthoc
 from attndyn.watching.numbers import real_queries, where_it_sits
 from attndyn.watching.tap import REGISTERED, Call
 from attndyn.watching.watch import Schedule, Watch
@@ -191,7 +194,10 @@ def test_an_interrupted_run_goes_on_and_forgets_what_came_later(tmp_path: Path) 
     again.close(3)
     with pytest.raises(attndyn.RunError, match="is finished"):
         again.step(5)
-    with pytest.raises(attndyn.UserError, match="holds a finished run"):
+    with pytest.raises(attndyn.UserError, match=r"run without a page, which attndyn report .*run makes; choose"):
+        watched(model, out, every=1)
+    (out / "report.html").write_text("page")
+    with pytest.raises(attndyn.UserError, match="holds a finished run; choose another out="):
         watched(model, out, every=1)
     fresh = watched(model, out, every=1, fresh=True)
     fresh.step(7)
@@ -202,9 +208,37 @@ def test_a_run_that_was_killed_still_gets_its_page(tmp_path: Path, capsys: pytes
     w = watched(bert(), tmp_path / "run", every=1)
     w.step(0)
     w._open.close()
+    run = attndyn.Run(tmp_path / "run")
+    assert (run.info["finding"], repr(run)) == ("", f"Run({str(run.path)!r}): watch, running")
     main(["report", str(tmp_path / "run")])
     assert "page" in capsys.readouterr().out
     assert "This run is not finished" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("no_page")
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        ("readings", "readings is missing, though the run is finished"),
+        ("traces", "traces has nothing of step 0, which was read"),
+        ("traces/chunk-000/step-000001.safetensors", "traces has nothing of step 1, which was read"),
+    ],
+)
+def test_a_run_that_lost_its_readings_or_traces_keeps_its_metrics(gone: str, said: str, tmp_path: Path) -> None:
+    w = watched(bert(), tmp_path / "run", every=1)
+    w.step(0)
+    run = w.close(1)
+    before = (run.path / "metrics.parquet").read_bytes()
+    shutil.rmtree(run.path / gone) if (run.path / gone).is_dir() else (run.path / gone).unlink()
+    with pytest.raises(attndyn.UserError, match=f"{said}; the page cannot be made again"):
+        run.report()
+    assert (run.path / "metrics.parquet").read_bytes() == before
+
+
+def test_a_page_before_the_first_reading(tmp_path: Path) -> None:
+    w = watched(bert(), tmp_path / "run")
+    with pytest.raises(attndyn.UserError, match="holds no reading yet"):
+        w.report()
 
 
 def test_an_error_in_training_leaves_the_readings_and_no_lock(tmp_path: Path) -> None:
@@ -356,6 +390,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     (tmp_path / "examples.json").write_text(json.dumps(examples), encoding="utf-8")
     (tmp_path / "stored_builder.py").write_text(BUILDER, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "stored_builder", raising=False)
     return [
         "watch", "--checkpoints", str(tmp_path / "step-*"), "--builder", "stored_builder:model",
         "--examples", str(tmp_path / "examples.json"), "--out", str(tmp_path / "run"), "--query", "0", "--probe", "2",
@@ -369,6 +404,70 @@ def test_stored_checkpoints_are_watched(stored: list[str], tmp_path: Path, capsy
     run = attndyn.Run(tmp_path / "run")
     assert run.trace_steps("words", 0) == [0, 20, 100]
     assert Metrics(run.metrics).curves("layer 0 head 0", "A(α, β)").steps.tolist() == [0, 20, 100]
+
+
+@pytest.mark.usefixtures("no_page")
+def test_the_same_command_shows_a_finished_run_and_makes_the_page_that_it_lacks(
+    stored: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_off(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    page, drawn = tmp_path / "run" / "report.html", []
+
+    def draw(run: attndyn.Run, *rest: object) -> Path:
+        drawn.append(run.path)
+        page.write_text("page")
+        return page
+
+    with monkeypatch.context() as patch:
+        patch.setattr("attndyn.report.page.build", broken_off)
+        with pytest.raises(SystemExit, match="130"):
+            main(stored)
+    metrics = attndyn.Run(tmp_path / "run").metrics
+    monkeypatch.setattr(posthoc, "build", broken_off)
+    monkeypatch.setattr("attndyn.report.page.build", draw)
+    for _ in range(2):
+        capsys.readouterr()
+        main(stored)
+        said = capsys.readouterr().out
+        assert "3 readings up to step 100" in said
+        assert f"page  {page}" in said
+    assert drawn == [tmp_path / "run"]
+    assert attndyn.Run(tmp_path / "run").metrics.equals(metrics)
+    (tmp_path / "run" / "metrics.parquet").unlink()
+    with pytest.raises(SystemExit, match="2"):
+        main(stored)
+    assert "metrics.parquet is missing, though the run is finished; --fresh" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_page")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda folder: (folder / "step-30.safetensors").write_bytes((folder / "step-0.safetensors").read_bytes()),
+         "the checkpoint of step 30;"),
+        (lambda folder: (folder / "step-0.safetensors").unlink(), "the checkpoint of step 0;"),
+        (lambda folder: (folder / "step-0.safetensors").write_bytes((folder / "step-100.safetensors").read_bytes()),
+         "the checkpoint of step 0;"),
+        (lambda folder: [(folder / f"step-{n}.pt").write_bytes(b"") for n in (1, 2, 3, 4, 5)],
+         "the checkpoint of step 1, the checkpoint of step 2, the checkpoint of step 3 and 2 more;"),
+        (lambda folder: (folder / "examples.json").write_text((folder / "examples.json").read_text() + " "),
+         "--examples;"),
+        (lambda folder: (folder / "stored_builder.py").write_text(BUILDER + "# other"), "the source of --builder;"),
+        (lambda folder: ["--query", "1"], "--query;"),
+        (lambda folder: ["--tokens", str(folder / "examples.json")], "--tokens;"),
+    ],
+)  # fmt: skip
+def test_a_finished_run_is_not_shown_for_anything_else(
+    change: Callable[[Path], Any], said: str, stored: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(stored)
+    more = change(tmp_path)
+    words = [*stored, *more] if isinstance(more, list) and "--" in str(more[0]) else stored
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert f"was made from has changed since: {said} --fresh makes it again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

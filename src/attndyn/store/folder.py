@@ -14,8 +14,10 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +37,10 @@ BEING_CLEARED = "being cleared"
 FILES = (METRICS, CLAIMS, "report.html", INFO)
 FOLDERS = (TRACES, CHOSEN, "weights", "checkpoints", "figures", "readings")
 """What attndyn leaves in a run folder; anything else there is somebody else's."""
+SIZES = "sizes"
+"""In run.json of a finished study: the bytes of what has to be there, of a folder all together."""
+NEAREST = 10
+"""Conditions that are named to who asks for one that is not there."""
 
 
 class Run:
@@ -43,6 +49,7 @@ class Run:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.info: dict[str, Any] = read_info(self.path)
+        self.info.setdefault("finding", "")  # until there is one
 
     @cached_property
     def metrics(self) -> pa.Table:
@@ -55,23 +62,36 @@ class Run:
                 return from_parquet((self.path / METRICS).read_bytes())
             except (OSError, ValueError) as error:
                 raise UserError(f"{self.path / METRICS} cannot be read: {first_line(error)}") from error
-        if self.info.get("status") in ENDED and METRICS in self.info.get("files", FILES):
-            raise UserError(f"{self.path / METRICS} is missing, though the run is finished")
+        self._check_there(METRICS)
         save = latest(self.path)
         return to_table([]) if save is None else from_parquet(save.rows)
 
     @cached_property
     def claims(self) -> list[dict[str, Any]]:
-        found = read_json(self.path / CLAIMS) if (self.path / CLAIMS).exists() else []
+        if not (self.path / CLAIMS).exists():
+            self._check_there(CLAIMS)
+            return []
+        found = read_json(self.path / CLAIMS)
         if not isinstance(found, list) or not all(isinstance(claim, dict) for claim in found):
             raise UserError(f"{self.path / CLAIMS} does not hold a list of claims")
         return found
 
+    def _check_there(self, name: str) -> None:
+        if self.info.get("status") in ENDED and name in self.info.get("files", FILES):
+            raise UserError(lost(self.path / name))
+
     def place(self, condition: str, replica: int) -> tuple[Path, int]:
-        for index, entry in enumerate([*self.info["replicas"], *self.info.get("borrowed", [])]):
+        entries = [*self.info["replicas"], *self.info.get("borrowed", [])]
+        for index, entry in enumerate(entries):
             if (entry["condition"], entry["replica"]) == (condition, replica):
                 return self.path / TRACES / f"chunk-{entry['chunk']:03d}", index
-        raise KeyError(f"no replica {replica} of {condition!r} in {self.path}")
+        known = [entry["replica"] for entry in entries if entry["condition"] == condition]
+        there = f"its replicas are {', '.join(map(str, known))}"
+        if not known:
+            names = {entry["condition"] for entry in entries}
+            near = get_close_matches(str(condition), names, n=NEAREST, cutoff=0.0)
+            there = f"the nearest conditions are {', '.join(map(repr, near))}"
+        raise KeyError(f"no replica {replica} of {condition!r} in {self.path}; {there}")
 
     def trace_steps(self, condition: str, replica: int) -> list[int]:
         """The steps at which a trace was kept."""
@@ -179,6 +199,50 @@ def read_info(folder: Path) -> dict[str, Any]:
     if not isinstance(info, dict) or "study" not in info:
         raise UserError(f"{folder / INFO} does not describe a run")
     return info
+
+
+def sizes_of(folder: Path) -> dict[str, int]:
+    """What a finished study leaves, in bytes; a page can be made again."""
+    found = {name: size(folder / name) for name in (METRICS, CLAIMS, TRACES, "weights")}
+    return {name: count for name, count in found.items() if count}
+
+
+def size(path: Path) -> int:
+    """Bytes of a file, or of all files below a folder; a link counts as nothing."""
+    if path.is_symlink():
+        return 0
+    if not path.is_dir():
+        return path.lstat().st_size if path.exists() else 0
+    total = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):  # a run at work replaces its files
+                total += os.lstat(os.path.join(folder, name)).st_size
+    return total
+
+
+def damage(folder: Path, info: dict[str, Any]) -> str | None:
+    """What of a finished run is no longer there, or not all of it; it may lie elsewhere, behind a link."""
+    needed = dict.fromkeys(info.get("files", (METRICS, CLAIMS)), 1) | info.get(SIZES, {})
+    return next(
+        (lost(folder / name) for name, least in needed.items() if size((folder / name).resolve()) < least), None
+    )
+
+
+def lost(path: Path) -> str:
+    return f"{path} is {'not whole' if path.exists() else 'missing'}, though the run is finished"
+
+
+def check_whole(folder: Path, info: dict[str, Any], remedy: str | None = None) -> None:
+    """Refuses to show a finished study that is damaged."""
+    problem = damage(folder, info)
+    if problem is not None:
+        raise UserError(f"{problem}; {remedy or f'{anew(folder, info)} makes it again'}")
+
+
+def anew(folder: Path, info: dict[str, Any]) -> str:
+    """The command that makes a run again."""
+    return f"{info['command']} --out {shlex.quote(str(folder))} --fresh"
 
 
 @contextlib.contextmanager

@@ -6,10 +6,11 @@ import contextlib
 import io
 import itertools
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, make_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from attndyn import spec
 from attndyn.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -77,10 +78,19 @@ def check_setting(kind: type[Study], name: str) -> None:
         raise UserError(f"{kind.name} has no setting {name!r}; {nearest(name, known)}")
 
 
+def as_grid(given: Mapping[str, Any]) -> Grid:
+    """A grid as it is written in Python, where a single value may stand for itself."""
+    several = {name: isinstance(values, Iterable) and not isinstance(values, str) for name, values in given.items()}
+    return {name: list(values) if several[name] else [values] for name, values in given.items()}
+
+
 def points(base: Study, grid: Grid) -> Iterator[Study]:
     """The study at each point, the last axis fastest; a point that cannot be is refused by name."""
-    for name, values in grid.items():
+    for name in grid:
         check_setting(type(base), name)
+    hints = get_type_hints(type(base))
+    grid = {name: [spec.fitting(name, value, hints[name]) for value in values] for name, values in grid.items()}
+    for name, values in grid.items():
         again = [value for index, value in enumerate(values) if value in values[:index]]
         if again:
             raise UserError(f"the grid has {name} {in_words(again[0])} twice")

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attndyn import spec
 from attndyn.errors import Busy, UserError, nearest
 from attndyn.options import SweepOptions
 from attndyn.own_files import check_own_files
 from attndyn.provenance import Precision, code, numerics, resolve_engine
-from attndyn.store.folder import read_info
+from attndyn.store.folder import INFO, check_whole, read_info
 from attndyn.studies import find
 from attndyn.sweeping import table
 from attndyn.sweeping.cells import BUSY, Cell, Told, Way, carry_out, cell_of, check, count, failed_needs, in_order
-from attndyn.sweeping.grid import Grid, points
+from attndyn.sweeping.grid import Grid, as_grid, points
 from attndyn.tasks.held import forget
 
 if TYPE_CHECKING:
     from attndyn.studies.base import Study
     from attndyn.sweeping.table import Swept
 
+ANOTHER = "choose another --out for the sweep: its cells are made of them, and these are kept"
 ENGINES = ("in-process", "ray")
 
 
-def sweep(studies: str | Sequence[str], grid: Grid, *, told: Told | None = None, **choices: Any) -> Swept:
+def sweep(studies: str | Sequence[str], grid: Mapping[str, Any], *, told: Told | None = None, **choices: Any) -> Swept:
     """Runs each study at each point of the grid; what is finished in the folder of the sweep is not run again.
 
-    `grid` has the values of settings, such as `{"lr": [1e-3, 3e-3]}`. `choices` are those of the command (`out`,
-    `scale`, `engine`, …: `attndyn.options.SweepOptions`), and settings that all cells share.
+    `grid` has the values of settings, such as `{"lr": [1e-3, 3e-3]}`, or one: `{"lr": 1e-3}`. `choices` are those of
+    the command (`out`, `scale`, `engine`, …: `attndyn.options.SweepOptions`), and settings that all cells share.
     """
     if choices.get("engine", "ray") not in ENGINES:
         raise UserError(f"there is no engine {choices['engine']!r}; {nearest(str(choices['engine']), ENGINES)}")
@@ -37,10 +39,11 @@ def sweep(studies: str | Sequence[str], grid: Grid, *, told: Told | None = None,
         choices["out"] = Path(choices["out"])
     known = {field.name for field in fields(SweepOptions)}
     options = SweepOptions(**{name: value for name, value in choices.items() if name in known})
+    spec.fitting("deterministic", options.deterministic, bool)
     settings = {name: value for name, value in choices.items() if name not in known}
     names = [studies] if isinstance(studies, str) else list(studies)
     bases = [find(name).at(options.scale, **settings) for name in names]
-    return sweep_from(bases, [grid] * len(bases), options, told or Told())
+    return sweep_from(bases, [as_grid(grid)] * len(bases), options, told or Told())
 
 
 def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOptions, told: Told) -> Swept:
@@ -54,8 +57,11 @@ def sweep_from(bases: Sequence[Study], grids: Sequence[Grid], options: SweepOpti
     def cells(device: str, precision: Precision, deterministic: bool) -> tuple[Way, list[Cell]]:
         way = Way(options.scale, device, **numerics(device, precision, deterministic), code=code())
         asked = [cell_of(study, folder / table.CELLS, way, axes) for study in studies]
-        for cell in (cell for cell in in_order(asked) if cell.finished):  # their names say nothing of the text
-            check_own_files(cell.study, cell.folder, read_info(cell.folder))
+        for cell in (cell for cell in in_order(asked) if (cell.folder / INFO).exists()):
+            info = read_info(cell.folder)
+            if cell.finished:
+                check_whole(cell.folder, info, f"the same command makes it again once {cell.folder} is deleted")
+            check_own_files(cell.study, cell.folder, info, ANOTHER)  # their names say nothing of the text
         return way, asked
 
     forget()

@@ -111,7 +111,7 @@ def _rows(runs: list[Run], steps: list[int]) -> Iterator[Row]:
 
 
 def _written(each: list[dict[str, Pair]], step: int, name: str) -> Iterator[Row]:
-    for where in each[0]:
+    for where in [one for one in each[0] if all(one in other for other in each)]:  # β is not taken at every step
         pairs = [one[where] for one in each]
         *single, pooled = agree([*pairs, *_pooled(pairs)])
         for replica, agreed in enumerate(single):
@@ -160,7 +160,8 @@ def _same_examples(folders: Sequence[Path | str]) -> list[Run]:
         if layers_of(run) != layers_of(runs[0]):
             raise UserError(f"{runs[0].path} and {run.path} have other attention layers")
         if not _steps(run):
-            raise UserError(f"{run.path} holds no reading yet")
+            finished = run.info["status"] == "finished"
+            raise UserError(f"{run.path} {'has lost its traces' if finished else 'holds no reading yet'}")
     return runs
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from attndyn.errors import UserError
 from attndyn.report import page
 from attndyn.report.parts import Curves, Maps, Panel, Part, Table
 from attndyn.store import atomic
-from attndyn.store.folder import INFO, Run
+from attndyn.store.folder import INFO, TRACES, Run, lost
 from attndyn.store.metrics import Metrics, Row
 from attndyn.watching.numbers import agree
 from attndyn.watching.readings import MODEL, WORDS, head_label
@@ -26,6 +27,7 @@ PAIRS = ("α, β", "α, Δ", "α, Δ left out", "β, Δ", "β, Δ left out", "Δ
 def write(folder: Path, formats: tuple[str, ...] = ("svg", "png")) -> Path:
     """Gathers the readings, compares each with the last, and builds the page."""
     record = Record(folder)
+    check_kept(Run(folder), record)
     record.gather()
     run = Run(folder)
     record.gather(ends(run))
@@ -34,6 +36,17 @@ def write(folder: Path, formats: tuple[str, ...] = ("svg", "png")) -> Path:
     run.info["finding"] = finding(run, metrics)
     atomic.write_json(folder / INFO, run.info)
     return page.build(run, list(parts(run, metrics)), run.info["finding"], formats)
+
+
+def check_kept(run: Run, record: Record) -> None:
+    """The metrics are made of the readings, and would be written over with what is left of them."""
+    steps = record.steps()
+    if not steps and run.info["status"] != "finished":
+        raise UserError(f"{run.path} holds no reading yet")
+    gone = sorted({*steps} - {*run.trace_steps("layer 0", run.info["seed"])})
+    if gone or not steps:
+        what = f"{run.path / TRACES} has nothing of step {gone[0]}, which was read" if gone else lost(record.readings)
+        raise UserError(f"{what}; the page cannot be made again")
 
 
 def layers_of(run: Run) -> list[dict[str, Any]]:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import hashlib
 import importlib
 import re
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from attndyn.errors import RunError, UserError, first_line, nearest
+from attndyn.errors import NoCharts, RunError, UserError, first_line, nearest
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attndyn.store.folder import Run
+
+
+MADE_FROM = "made from"
+"""In run.json: the options and the content of the files of this command."""
+NAMED = 3
+"""Things that have changed, in one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +52,65 @@ class Stored:
 
 
 def watch_stored(asked: Stored) -> Run:
-    """Builds the model once, loads each checkpoint into it, and reads."""
+    """Builds the model once, loads each checkpoint into it, and reads. A finished run of the same is shown again."""
     files = checkpoints(asked.checkpoints)
     inputs, extra = read_examples(asked.examples)
     tokens = None if asked.tokens is None else _lines(asked.tokens)
+    made_from = origin(asked, files)
+
+    from attndyn.verbs import check_folder
+    from attndyn.watching.watch import STUDY, watch
+
+    before = check_folder(STUDY, asked.out, asked.fresh)
+    if before is not None and not asked.fresh and before["status"] == "finished" and MADE_FROM in before:
+        return shown_again(asked.out, before, made_from)
     model = build(asked.builder)
     load(model, next(iter(files.values())))
-
-    from attndyn.watching.watch import watch
-
     w = watch(
         model, inputs, out=asked.out, steps=files, targets=extra.get("targets"), align=extra.get("align"),
         query=asked.query, tokens=tokens, cells=asked.cells, probe=asked.probe, probes="all", fresh=asked.fresh,
     )  # fmt: skip
+    w.info[MADE_FROM] = made_from
     with w:
         for step, path in files.items():
             load(model, path)
             w.step(step)
     return w.close()
+
+
+def origin(asked: Stored, files: dict[int, Path]) -> dict[str, Any]:
+    """What a run is made from: options as they are given, files by their content."""
+    options = {f"--{name}": getattr(asked, name) for name in ("builder", "query", "cells", "probe")}
+    source = module_of(asked.builder)[0].__file__
+    read = {"--examples": asked.examples, "--tokens": asked.tokens, "the source of --builder": source}
+    read |= {f"the checkpoint of step {step}": path for step, path in files.items()}
+    return options | {name: digest(Path(path)) for name, path in read.items() if path is not None}
+
+
+def digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+
+
+def shown_again(folder: Path, before: dict[str, Any], made_from: dict[str, Any]) -> Run:
+    """A finished run, with the page that Ctrl-C may have kept it from; refused if it was made from something else."""
+    from attndyn.store.folder import Run, check_whole
+    from attndyn.verbs import report
+
+    there = before[MADE_FROM]
+    other = [name for name in {**there, **made_from} if there.get(name) != made_from.get(name)]
+    anew = "--fresh makes it again, another --out keeps it"
+    if other:
+        more = f" and {len(other) - NAMED} more" if len(other) > NAMED else ""
+        raise UserError(f"what {folder} was made from has changed since: {', '.join(other[:NAMED])}{more}; {anew}")
+    check_whole(folder, before, anew)
+    if not (folder / "report.html").exists():
+        with contextlib.suppress(NoCharts):
+            report(folder)
+    return Run(folder)
 
 
 def checkpoints(pattern: str) -> dict[int, Path]:
@@ -78,9 +129,8 @@ def checkpoints(pattern: str) -> dict[int, Path]:
     return dict(sorted(steps.items()))
 
 
-def build(builder: str) -> nn.Module:
-    from torch import nn
-
+def module_of(builder: str) -> tuple[ModuleType, str]:
+    """The module of a builder, and the name of the function in it."""
     name, colon, function = builder.partition(":")
     if not colon or not name or not function:
         raise UserError(f"--builder is module:function, not {builder!r}")
@@ -93,6 +143,13 @@ def build(builder: str) -> nn.Module:
     if not hasattr(module, function):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise UserError(f"--builder {builder}: {name} has no {function!r}; {nearest(function, known)}")
+    return module, function
+
+
+def build(builder: str) -> nn.Module:
+    from torch import nn
+
+    module, function = module_of(builder)
     try:
         model = getattr(module, function)()
     except Exception as error:
@@ -129,7 +186,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        found: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Detected pickle protocol")  # whether it can be read is said below
+            found: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise UserError(f"{path} cannot be read: {first_line(error)}") from error
     except Exception as error:  # torch raises pickle's own error, a class that nothing here may import

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import hashlib
 import math
+import shlex
 import time
 import warnings
 import weakref
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attndyn import spec
 from attndyn.errors import NoCharts, RunError, UserError
 from attndyn.provenance import device_name, revision, versions
 from attndyn.store import atomic
@@ -74,6 +76,7 @@ def watch(
     """
     if not isinstance(model, nn.Module):
         raise UserError(f"watch takes an nn.Module, not a {type(model).__name__}")
+    spec.fitting("fresh", fresh, bool)
     return Watch(
         bare(model), Examples(examples, targets, score, batch_axis), Path(out), Schedule(every, steps),
         align=None if align is None else torch.as_tensor(align), query=query,
@@ -142,9 +145,9 @@ class Watch:
         info = check_folder(STUDY, folder, fresh)
         if info is not None and not fresh:
             if info["status"] == "finished":
-                raise UserError(
-                    f"{folder} holds a finished run; choose another out= (--out), or say fresh=True (--fresh)"
-                )
+                drawn = (folder / "report.html").exists()
+                no_page = "" if drawn else f" without a page, which attndyn report {shlex.quote(str(folder))} makes"
+                raise UserError(f"{folder} holds a finished run{no_page}; {OTHER}")
             other = [name for name, value in settings.items() if info["settings"].get(name) != value]
             if other:
                 raise UserError(
@@ -217,11 +220,13 @@ class Watch:
 
     def step(self, step: int) -> None:
         """Reads if this step is due. `step` is the number of updates so far."""
+        step = spec.fitting("step", step, int)
         if self.schedule.due(step) and step != self.last:
             self.read(step)
 
     def read(self, step: int, probing: bool | None = None) -> None:
         """Reads now, due or not."""
+        step = spec.fitting("step", step, int)
         self._check_open(("running",))
         began = time.perf_counter()
         if self.last < 0 or step <= self.last:
@@ -250,6 +255,7 @@ class Watch:
             if self.last < 0:
                 self._open.close()
                 raise UserError("nothing was read: say w.step(n) in the training loop, or w.close(n) after it")
+            self.record.gather()  # a finished run has its metrics, whatever breaks off its page
             self.info["status"] = "finished"
             self.info["seconds"] = round(time.perf_counter() - self.started, 1)
             self.info["spent reading"] = round(self.spent, 2)
