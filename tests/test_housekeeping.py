@@ -108,18 +108,12 @@ def test_a_run_at_work_is_running(runs: Path, call: Call) -> None:
     assert [(entry["status"], entry["locked"]) for entry in listed] == [("running", True)]
 
 
-@pytest.mark.parametrize("name", ["claims.json", "metrics.parquet", "traces"])
+@pytest.mark.parametrize("name", ["claims.json", "metrics.parquet"])
 @pytest.mark.parametrize("how", ["missing", "not whole"])
 def test_a_finished_run_that_lost_something_is_damaged(name: str, how: str, runs: Path, call: Call) -> None:
     command = json.loads((runs / "slow" / "run.json").read_text())["command"].split()[1:]
     gone = runs / "slow" / name
-    if gone.is_dir():
-        parts = sorted(gone.rglob("*.safetensors"))
-        for part in parts if how == "missing" else parts[:1]:
-            part.unlink()
-        if how == "missing":
-            shutil.rmtree(gone)
-    elif how == "missing":
+    if how == "missing":
         gone.unlink()
     else:
         gone.write_bytes(gone.read_bytes()[:-9])
@@ -137,6 +131,14 @@ def test_a_finished_run_that_lost_something_is_damaged(name: str, how: str, runs
     assert everything(runs / "slow") == before
     assert call(*command, "--out", "runs/slow", "--fresh")[0] == 0
     assert call("runs", "list")[1].count("damaged") == 0
+
+
+def test_a_run_without_its_traces_is_whole_and_its_page_says_what_it_lacks(runs: Path, call: Call) -> None:
+    shutil.rmtree(runs / "slow" / "traces")
+    assert call("report", "runs/slow")[0] == 0
+    assert "damaged" not in call("runs", "list")[1]
+    page = (runs / "slow" / "report.html").read_text(encoding="utf-8")
+    assert "No trace" in page
 
 
 def test_traces_may_lie_elsewhere_and_beside_other_files(runs: Path, call: Call) -> None:

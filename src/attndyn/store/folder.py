@@ -38,7 +38,7 @@ FILES = (METRICS, CLAIMS, "report.html", INFO)
 FOLDERS = (TRACES, CHOSEN, "weights", "checkpoints", "figures", "readings")
 """What attndyn leaves in a run folder; anything else there is somebody else's."""
 SIZES = "sizes"
-"""In run.json of a finished study: the bytes of what has to be there, of a folder all together."""
+"""In run.json of a finished study: the bytes of what has to be there."""
 NEAREST = 10
 """Conditions that are named to who asks for one that is not there."""
 
@@ -202,9 +202,8 @@ def read_info(folder: Path) -> dict[str, Any]:
 
 
 def sizes_of(folder: Path) -> dict[str, int]:
-    """What a finished study leaves, in bytes; a page can be made again."""
-    found = {name: size(folder / name) for name in (METRICS, CLAIMS, TRACES, "weights")}
-    return {name: count for name, count in found.items() if count}
+    """What a finished study has to keep, in bytes. A page can be made again, and says where it lacks traces."""
+    return {name: size(folder / name) for name in (METRICS, CLAIMS)}
 
 
 def size(path: Path) -> int:
