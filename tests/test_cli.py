@@ -182,7 +182,10 @@ def test_reproduce_prints_the_claims(
     assert err.splitlines() == ["learnability, 1 of 2", "copying, 2 of 2"]  # both are finished: nothing is run again
 
 
-def test_what_was_recorded_elsewhere_or_by_an_earlier_rule_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_recorded_elsewhere_or_by_an_earlier_rule_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     claims = verbs.recorded(find("copying"))
     assert (claims["B-10"]["on"], claims["B-10"]["earlier_rule"]) == ("", False)
     other = verbs.recorded(find("feature-importance"))["J-01"]

@@ -137,3 +137,22 @@ def test_another_process_that_begins_a_finished_run_anew_is_left_to_it(
     monkeypatch.setattr(verbs, "lock", meanwhile)
     with pytest.raises(Busy, match="another process has begun"):
         attndyn.run(study, device="cpu", out=tmp_path / "run", page=False)
+
+
+def test_what_is_compared_on_a_cpu_hangs_on_no_number_of_cores(
+    study: SalientWords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, compare = [], SalientWords.from_traces
+
+    def counting(*given: Any) -> Any:
+        found.append(torch.get_num_threads())
+        yield from compare(*given)
+
+    monkeypatch.setattr(SalientWords, "from_traces", counting)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        attndyn.run(study, device="cpu", out=tmp_path / "run", page=False)
+        assert (found, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ def carry_out(
     needed: Sequence[Run] = (),
 ) -> None:
     from attndyn.plan import listed
+    from attndyn.process import single_threaded
     from attndyn.runner import Runner
     from attndyn.store.metrics import Metrics, to_table
     from attndyn.training.recorder import Recorder
@@ -112,7 +114,10 @@ def carry_out(
         comparing = getattr(progress, "comparing", None)
         if study.compares and comparing is not None and (conditions or pieces):
             comparing(runner.seconds)
-        recorder.rows += study.from_traces(Metrics(to_table(recorder.rows)), run, engine["device"].split()[0])
+        # no bit depends on the cores of a CPU; and where others are at work too, threads that wait for each other crawl
+        device = engine["device"].split()[0]
+        with single_threaded() if device == "cpu" else contextlib.nullcontext():
+            recorder.rows += study.from_traces(Metrics(to_table(recorder.rows)), run, device)
         recorder.finish(info["conditions"], study.analyse(Metrics(to_table(recorder.rows))))
         whole = Metrics(run.metrics)
         # judged while everything is there: what fails here is not lost, and the next call tries again
