@@ -135,17 +135,13 @@ def _uniform(found: Found) -> Iterator[tuple[str, Judgement]]:
     else:
         verdict = NOT_COMPARABLE
     yield "W-01", Judgement(measured=measured, verdict=verdict, interval=gap, of="the difference", n=n)
-    yield (
-        "O-02",
-        Judgement(measured=measured, verdict=by_margin(gap, COSTS_NOTHING), interval=gap, of="the difference", n=n),
-    )
+    costs = by_margin(gap, COSTS_NOTHING)
+    yield "O-02", Judgement(measured=measured, verdict=costs, interval=gap, of="the difference", n=n)
     losses = [found.metrics.curves(name, "loss").values.min(axis=1).tolist() for name in (UNIFORM, BILSTM)]
     loss = welch_interval(losses[0], losses[1])
     measured = f"{sum(losses[0]) / len(losses[0]):.4f} against {sum(losses[1]) / len(losses[1]):.4f}"
-    yield (
-        "B-09",
-        Judgement(measured=measured, verdict=by_margin(loss, SAME_LOSS), interval=loss, of="the difference", n=n),
-    )
+    same = by_margin(loss, SAME_LOSS)
+    yield "B-09", Judgement(measured=measured, verdict=same, interval=loss, of="the difference", n=n)
 
 
 def _seeds(found: Found) -> Iterator[tuple[str, Judgement]]:

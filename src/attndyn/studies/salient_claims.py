@@ -127,10 +127,8 @@ class Judge:
             yield id, Judgement(measured=told, verdict=INCONCLUSIVE, n=0, why=why)
             return
         interval = share_interval(before, n)
-        yield (
-            id,
-            Judgement(measured=told, verdict=by_majority(interval), interval=interval, of="the share", n=n, why=why),
-        )
+        verdict = by_majority(interval)
+        yield id, Judgement(measured=told, verdict=verdict, interval=interval, of="the share", n=n, why=why)
 
     def _exact(self) -> Iterator[tuple[str, Judgement]]:
         entropy = self.each(STANDARD, "attention entropy, start")
@@ -185,10 +183,8 @@ class Judge:
         yield self._above("S-36", SUMMARY, "A(β_count, β_uf)", "A(α, β_count)")
         yield self._above("S-37", SUMMARY, "A(α, Δ)")
         ranked = [f"{metric.replace('A(', 'τ(')} {self.value(KENDALL, metric):.3f}" for metric in COLUMNS[:3]]
-        yield (
-            "S-13",
-            _positive("; ".join(ranked), *(self.between(KENDALL, metric) for metric in COLUMNS[:3]), of="the lowest"),
-        )
+        taus = (self.between(KENDALL, metric) for metric in COLUMNS[:3])
+        yield "S-13", _positive("; ".join(ranked), *taus, of="the lowest")
         yield "O-07", _positive(
             f"by gradient {self.percent(CODE, COLUMNS[2])}{self.last(CODE, COLUMNS[2])}; by leaving out "
             f"{self.percent(SUMMARY, 'A(Δ_loo, β_uf)')}{self.last(SUMMARY, 'A(Δ_loo, β_uf)')}; {self.chance(SUMMARY)}",
@@ -343,14 +339,10 @@ class Judge:
             ours, even = (best(self.metrics.curves(name, metric).values, axis=1) for name in (STANDARD, UNIFORM))
             if min(len(ours), len(even)) > 1:
                 gap = welch_interval(even.tolist(), ours.tolist())
-                measured = f"{even.mean():.4f} against {ours.mean():.4f}"
-                n = len(ours) + len(even)
-                yield (
-                    id,
-                    Judgement(
-                        measured=measured, verdict=by_margin(gap, margin), interval=gap, of="the difference", n=n
-                    ),
-                )
+                yield id, Judgement(
+                    measured=f"{even.mean():.4f} against {ours.mean():.4f}", verdict=by_margin(gap, margin),
+                    interval=gap, of="the difference", n=len(ours) + len(even),
+                )  # fmt: skip
         if all(name in self.metrics for name in VECTORS):
             yield "S-20", self._vectors()
 

@@ -317,8 +317,9 @@ class Judge:
             interval = verdicts.mean_interval(lost.tolist())
         none = interval is not None and interval.high < BROKEN
         return Judgement(
-            measured=f"no seed breaks up to λ {self.strengths[-1]:g}; they lose up to {span(lost, '.3f')}", n=len(lost),
-            verdict=verdicts.DIFFERS if none else verdicts.INCONCLUSIVE, interval=interval, of="the loss", why=why,
+            measured=f"no seed breaks up to λ {self.strengths[-1]:g}; their largest losses: {span(lost, '.3f')}",
+            verdict=verdicts.DIFFERS if none else verdicts.INCONCLUSIVE, interval=interval, of="the loss",
+            n=len(lost), why=why,
         )  # fmt: skip
 
     def exclusive(self) -> Judgement:
