@@ -52,8 +52,12 @@ def test_points_have_their_mean_its_interval_and_the_prediction() -> None:
 
 
 def test_two_equal_values_have_no_interval() -> None:
-    first, *_ = records(points_chart(POINTS, widths(2.0, 2.0)).to_dict())
+    spec = points_chart(POINTS, widths(2.0, 2.0)).to_dict()
+    first, *_ = records(spec)
     assert (first["mean"], first["low"], first["high"]) == (2.0, None, None)
+    assert "low" not in {layer["encoding"]["y"]["field"] for layer in spec["layer"]}
+    there = points_chart(POINTS, widths(2.0, 3.0)).to_dict()
+    assert "low" in {layer["encoding"]["y"]["field"] for layer in there["layer"]}
 
 
 def test_a_point_tells_another_metric_and_points_of_other_runs_stand_beside() -> None:

@@ -51,6 +51,7 @@ def points_chart(part: Points, metrics: "pa.Table") -> "alt.LayerChart":
             .mark_point(filled=True, size=14, opacity=0.35)
         )
         layers.append(seeds.encode(y=alt.Y("values:Q", **y)))
+    if any(record["low"] is not None for record in records):  # Vega warns of a layer that draws nothing
         bars = base.mark_rule(strokeWidth=2).transform_filter("isValid(datum.low)")
         layers.append(bars.encode(y=alt.Y("low:Q", **y), y2="high:Q"))
     means = base.transform_filter("isValid(datum.mean)").mark_point(filled=True, size=52 if several else 30, opacity=1)
