@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ def _beside_seeds(learned: Reading, seeds: Sequence[int]) -> Iterator[Row]:
             yield Row(SEEDS, seed, 0, name, value)
     if len(seeds) > 2:
         others = learned.texts.total(jsd_terms(learned.alpha, learned.alpha.roll(1, dims=0)))
-        yield from bounds("JSD of another seed", of_neighbours(others.cpu().numpy()))
+        yield from bounds("JSD of another seed", of_neighbours(others.cpu().numpy()), (0.0, math.log(2)))
 
 
 def _instance(base: Reading, followed: int) -> Iterator[Row]:

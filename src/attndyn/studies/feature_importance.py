@@ -132,7 +132,7 @@ class FeatureImportance(Explained):
         yield "S-37", Judgement(
             measured=f"{shares[0]:.1f} % by gradient, {shares[1]:.1f} % by leaving out; Â "
             f"{100 * self.value(metrics, 'chance'):.1f} %",
-            verdict=all_of([by_sign(gap) for gap in gaps]), interval=min(gaps), of="A − Â", n=self.seeds,
+            verdict=all_of([by_sign(gap) for gap in gaps]), interval=min(gaps), of="A − Â, as a share", n=self.seeds,
         )  # fmt: skip
 
     def _scores(self, metrics: Metrics) -> Judgement:

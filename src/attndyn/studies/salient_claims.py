@@ -47,6 +47,8 @@ OF_ANSWERS = ("S-07", "S-11", "S-12", "B-09", "O-02")
 """What is decided by loss and accuracy."""
 OF_UNIFORM = ("S-08", "S-09", "S-10", "S-11", "S-12", "S-13", "S-15", "S-27", "S-36", "S-53", "S-57", "B-14", "O-07")
 """What is over the runs under uniform attention."""
+OF_SHARES = "the difference, as a share"
+"""What intervals beside percentages are of."""
 OF_PAIRS = ("S-02", "S-11", "S-12", "S-54", "B-14")
 """What compares the standard runs with each other."""
 
@@ -197,18 +199,18 @@ class Judge:
     def _differences(self) -> Iterator[tuple[str, Judgement]]:
         gap = self.between(SUMMARY, "A(α, β) minus A(α, β_uf)")
         measured = f"{self.percent(CODE, COLUMNS[3])} against {self.percent(CODE, COLUMNS[0])}"
-        yield "B-14", Judgement(measured=measured, verdict=by_sign(gap), interval=gap, of="the difference")
+        yield "B-14", Judgement(measured=measured, verdict=by_sign(gap), interval=gap, of=OF_SHARES)
         gap = self.between(SUMMARY, "A(α, β_uf) minus A(α, α_fr)")
         ends = [100 * self.value(table, name + LAST) for table, name in ((SUMMARY, "A(α, α_fr)"), (CODE, COLUMNS[0]))]
         yield "S-27", Judgement(
             measured=f"{self.percent(SUMMARY, 'A(α, α_fr)')} against {self.percent(CODE, COLUMNS[0])}, at the last "
             f"checkpoint {ends[0]:.2f} against {ends[1]:.2f}; {self.chance(SUMMARY)}",
-            verdict=by_sign(gap), interval=gap, of="the difference",
+            verdict=by_sign(gap), interval=gap, of=OF_SHARES,
         )  # fmt: skip
         gap = self.between(SUMMARY, "A(β_log, β_uf) minus A(β_px, β_uf)")
         yield "S-57", Judgement(
             measured=f"{self.percent(SUMMARY, 'A(β_log, β_uf)')} against {self.percent(CODE, COLUMNS[1])}",
-            verdict=by_margin(gap, 0.1), interval=gap, of="the difference",
+            verdict=by_margin(gap, 0.1), interval=gap, of=OF_SHARES,
         )  # fmt: skip
 
     def _rise_and_fall(self) -> Judgement:
@@ -222,7 +224,8 @@ class Judge:
         return Judgement(
             measured=f"{100 * first:.1f} at first, {100 * peak:.1f} at step {step:.0f}, {100 * last:.1f} in the end; "
             f"the maximum adds {100 * more:.1f} [{100 * inflation.low:.1f}, {100 * inflation.high:.1f}]",
-            verdict=all_of([by_sign(rise), falls, by_margin(inflation, INFLATED)]), interval=fall, of="the fall",
+            verdict=all_of([by_sign(rise), falls, by_margin(inflation, INFLATED)]), interval=fall,
+            of="the fall, as a share",
         ).along(len(self.metrics.curves(UNIFORM, "A(α, β_uf)").steps))  # fmt: skip
 
     def _outlier(self) -> Judgement:
@@ -232,7 +235,8 @@ class Judge:
             for where, name in ((SUMMARY, "A(α, α of another seed)"), (CODE, COLUMNS[0]), (CODE, COLUMNS[3]))
         )
         verdict = DIFFERS if apart.low > 0 else HOLDS if apart.high < AGREED else INCONCLUSIVE
-        return Judgement(measured=f"{measured}; {self.chance(SUMMARY)}", verdict=verdict, interval=apart, of="A − Â")
+        return Judgement(measured=f"{measured}; {self.chance(SUMMARY)}", verdict=verdict, interval=apart,
+                         of="A − Â, as a share")  # fmt: skip
 
     def _thresholds(self) -> Iterator[tuple[str, Judgement]]:
         import numpy as np
@@ -251,7 +255,7 @@ class Judge:
         yield "S-11", Judgement(
             measured=f"{shown[0]} of {100 * star.mean():.2f}; at step 0 {100 * start.mean():.2f}, most frequent class "
             f"{100 * frequent:.2f}",
-            verdict=_not_trivial(interval), interval=interval, of="the difference", n=reached,
+            verdict=_not_trivial(interval), interval=interval, of=OF_SHARES, n=reached,
             why="" if interval else f"ξ is reached with {reached} of {len(first)} gold runs",
         )  # fmt: skip
         higher, near = (
@@ -263,7 +267,7 @@ class Judge:
         at_start = "" if never_reached or ((first - start).round(6) > 0).any() else "ξ is no better than at step 0"
         yield "S-12", Judgement(
             measured=f"proxy {shown[1]}, saliency {shown[2]}, A(α, β_uf) {shown[0]}", interval=higher,
-            of="proxy − A(α, β_uf)", n=len(first),
+            of="proxy − A(α, β_uf), as a share", n=len(first),
             verdict=INCONCLUSIVE if never_reached else all_of([not_lower, by_margin(near, 0.05)]),
         ).undecided(at_start)  # fmt: skip
 
@@ -361,7 +365,7 @@ class Judge:
         )  # fmt: skip
 
 
-def _positive(measured: str, *intervals: Interval, of: str = "A − Â") -> Judgement:
+def _positive(measured: str, *intervals: Interval, of: str = "A − Â, as a share") -> Judgement:
     """Whether all lie above 0; the lowest is shown."""
     verdict = all_of([by_sign(one) for one in intervals])
     return Judgement(measured=measured, verdict=verdict, interval=min(intervals), of=of)
