@@ -22,7 +22,7 @@ from attndyn.probes.counterfactual import permuted_answers
 from attndyn.runner import Worker
 from attndyn.store.folder import Run
 from attndyn.store.metrics import Metrics, Row, to_table
-from attndyn.studies import explained_read, find
+from attndyn.studies import explained_read, find, read_part
 from attndyn.studies.counterfactual_attention import CounterfactualAttention
 from attndyn.studies.deceptive_attention import DeceptiveAttention
 from attndyn.studies.deceptive_names import (
@@ -224,7 +224,7 @@ def test_words_are_left_out_in_full_precision_on_every_device(study, runs: dict[
     model, _ = base_of(study, runs)
     pairs, asked, cut = evaluated_texts(study.task, 4), [], explained_read.slices_of
     monkeypatch.setattr(explained_read, "slices_of", lambda pairs, replicas, device: cut(pairs, replicas, "cpu"))
-    monkeypatch.setattr(explained_read, "products", lambda name: asked.append(name) or contextlib.nullcontext())
+    monkeypatch.setattr(read_part, "products", lambda name: asked.append(name) or contextlib.nullcontext())
     left_out(model, pairs, "cuda")
     assert asked == ["fp32"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,12 +16,11 @@ from attndyn.measures.agreement import tau_p_values
 from attndyn.measures.flat import Texts
 from attndyn.models.rules import Learned
 from attndyn.probes.influence import answer_influence, doubt, leave_one_out, parameters_fixed
-from attndyn.process import Result, side_by_side
 from attndyn.studies.kept import model_at
+from attndyn.studies.read_part import of_slices
 from attndyn.tasks.draws import shuffled
 from attndyn.tasks.ragged import Parallel, Reference, in_slices, some_of_each
 from attndyn.tasks.text import Text
-from attndyn.training.precision import products
 
 if TYPE_CHECKING:
     from attndyn.models.base import Model
@@ -110,12 +109,6 @@ def slices_of(pairs: Pairs, replicas: int, device: str, given: Followed | None =
     reference, seeds = given or (None, ())
     examples = Parallel(pairs, device, reference, torch.tensor(seeds, dtype=torch.int64, device=device))
     return in_slices(examples, replicas, max(1, tokens))
-
-
-def of_slices(work: Callable[[Batch], Result], slices: list[Batch], device: str) -> list[Result]:
-    """In fp32; on a CPU side by side."""
-    with products("fp32"):
-        return side_by_side(work, slices) if device == "cpu" else [*map(work, slices)]
 
 
 def read(model: Model, pairs: Pairs, device: str, rule: Any = None, given: Followed | None = None) -> Reading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from torch import Tensor
 
 from attndyn.measures import estimates
 from attndyn.measures.flat import Texts
+from attndyn.process import Item, Result, side_by_side
 from attndyn.store.metrics import Row
+from attndyn.training.precision import products
 
 if TYPE_CHECKING:
     from attndyn.store.folder import Run
@@ -124,6 +126,12 @@ def entry(
     above = estimates.interval((values if judged is None else judged) - chance, groups, within)
     yield Row(table, 0, 0, f"{name} above low", above.low)
     yield Row(table, 0, 0, f"{name} above high", above.high)
+
+
+def of_slices(work: Callable[[Item], Result], slices: Sequence[Item], device: str) -> list[Result]:
+    """What is read of each slice of texts, in fp32; on a CPU side by side."""
+    with products("fp32"):
+        return side_by_side(work, slices) if device == "cpu" else [*map(work, slices)]
 
 
 def at_once(device: str, positions: int) -> int:

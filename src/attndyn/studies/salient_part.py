@@ -14,13 +14,11 @@ from attndyn.measures.flat import Texts
 from attndyn.models.proxy import votes_of_words
 from attndyn.probes.influence import gradient_influence, leave_one_out
 from attndyn.probes.lexical import log_odds
-from attndyn.process import side_by_side
 from attndyn.studies.kept import model_at
-from attndyn.studies.read_part import ReadPart
+from attndyn.studies.read_part import ReadPart, of_slices
 from attndyn.studies.salient_names import PROXY, STANDARD
 from attndyn.tasks.ragged import Lines, Parallel, examined
 from attndyn.theory.logistic import Logistic
-from attndyn.training.precision import products
 
 if TYPE_CHECKING:
     from attndyn.studies.salient_words import SalientWords
@@ -117,8 +115,7 @@ def left_out(part: Part, seed: int) -> tuple[Texts, Tensor, Tensor]:
         return leave_one_out(model, condition.rule, batch, tokens)[batch.source_mask]
 
     parts = np.array_split(np.arange(len(some)), -(-len(some) // 25))
-    with products("fp32"):
-        deltas = side_by_side(of_lines, parts) if part.device == "cpu" else [*map(of_lines, parts)]
+    deltas = of_slices(of_lines, parts, part.device)
     keep = torch.isin(part.texts.text, torch.as_tensor(chosen, device=part.device))
     texts = Texts(torch.as_tensor(some.source.lengths, device=part.device))
     return texts, keep.nonzero()[:, 0], torch.cat(deltas)
